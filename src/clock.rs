@@ -1,0 +1,64 @@
+//! The only file that reads a clock.
+#![allow(clippy::disallowed_methods)]
+
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+use crate::ledger::Micros;
+
+/// One reading: the monotonic clock, which waits obey, and the wall clock, which goes on while the machine
+/// is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Since the clock was made.
+    pub mono: Micros,
+    /// Since the epoch.
+    pub wall: Micros,
+}
+
+impl Moment {
+    /// The larger of what both clocks say has passed.
+    pub fn since(self, earlier: Self) -> Micros {
+        (self.mono - earlier.mono).max(self.wall - earlier.wall)
+    }
+}
+
+/// Time as one process sees it. On tokio's paused clock it stands still with it.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    start: Instant,
+    epoch: Micros,
+}
+
+impl Clock {
+    pub fn new() -> Self {
+        Self { start: Instant::now(), epoch: wall() }
+    }
+
+    pub fn now(&self) -> Moment {
+        Moment { mono: micros(self.start.elapsed()), wall: wall() }
+    }
+
+    /// Since the epoch, never stepping: the wall clock when this clock was made, and the time since.
+    pub fn steady(&self) -> Micros {
+        self.epoch + self.now().mono
+    }
+
+    /// When `mono` will be, for a timer.
+    pub fn instant(&self, mono: Micros) -> Instant {
+        self.start + Duration::from_micros(mono.max(0) as u64)
+    }
+}
+
+fn wall() -> Micros {
+    micros(SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default())
+}
+
+pub fn micros(time: Duration) -> Micros {
+    Micros::try_from(time.as_micros()).unwrap_or(Micros::MAX)
+}
+
+pub fn duration(micros: Micros) -> Duration {
+    Duration::from_micros(micros.max(0) as u64)
+}

@@ -1,0 +1,204 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{gate::Verdict, limit::Limit, store::StoreError};
+
+/// Why a permit was not given. Answers what a caller asks next: again later, never, or is the store ill?
+#[derive(Clone, Debug)]
+pub struct Error(Box<Kind>);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Refused(Refusal),
+    Store(Arc<str>, StoreError),
+}
+
+/// The limiter has said no. Nothing was charged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    provider: Arc<str>,
+    limit: Option<Limit>,
+    reason: Reason,
+    retry_after: Option<Duration>,
+}
+
+/// What a [`Refusal`] rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A limit has no room within the time the caller would wait.
+    Limited,
+    /// The provider is paused for longer than the caller would wait.
+    Paused,
+    /// This replica asks faster than its own ceiling.
+    Ceiling,
+    /// As many callers wait in this replica as may.
+    QueueFull,
+    /// The cost is 0, or above what a limit ever admits at once.
+    Impossible,
+    /// The limiter was shut down.
+    Closed,
+}
+
+impl Refusal {
+    /// The provider asked for.
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// The limit that has no room, where it is one.
+    pub fn limit(&self) -> Option<&Limit> {
+        self.limit.as_ref()
+    }
+
+    /// What it rests on.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// How much later the same call could be granted, at the earliest; at least a microsecond. `None`: waiting
+    /// does not help, or nobody knows how long.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+impl Error {
+    /// Refused for now: try again after [`retry_after`](Self::retry_after).
+    pub fn is_rejected(&self) -> bool {
+        let later = [Reason::Limited, Reason::Paused, Reason::Ceiling];
+        self.refusal().is_some_and(|refusal| later.contains(&refusal.reason))
+    }
+
+    /// Too many callers wait in this replica already.
+    pub fn is_queue_full(&self) -> bool {
+        self.has(Reason::QueueFull)
+    }
+
+    /// The cost can never be had.
+    pub fn is_impossible(&self) -> bool {
+        self.has(Reason::Impossible)
+    }
+
+    /// The limiter was shut down.
+    pub fn is_closed(&self) -> bool {
+        self.has(Reason::Closed)
+    }
+
+    /// The store did not answer, or with an error: it says nothing about the quota.
+    pub fn is_store(&self) -> bool {
+        matches!(*self.0, Kind::Store(..))
+    }
+
+    /// See [`Refusal::retry_after`].
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.refusal().and_then(Refusal::retry_after)
+    }
+
+    /// The provider asked for.
+    pub fn provider(&self) -> &str {
+        match &*self.0 {
+            Kind::Refused(refusal) => &refusal.provider,
+            Kind::Store(provider, _) => provider,
+        }
+    }
+
+    /// The refusal, unless the store failed.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match &*self.0 {
+            Kind::Refused(refusal) => Some(refusal),
+            Kind::Store(..) => None,
+        }
+    }
+
+    fn has(&self, reason: Reason) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.reason == reason)
+    }
+
+    pub(crate) fn store(provider: &Arc<str>, error: StoreError) -> Self {
+        Self(Box::new(Kind::Store(provider.clone(), error)))
+    }
+
+    pub(crate) fn impossible(provider: &Arc<str>, limit: Option<Limit>) -> Self {
+        Self::refused(provider, limit, Reason::Impossible, None)
+    }
+
+    fn refused(provider: &Arc<str>, limit: Option<Limit>, reason: Reason, wait: Option<Duration>) -> Self {
+        let provider = provider.clone();
+        Self(Box::new(Kind::Refused(Refusal { provider, limit, reason, retry_after: wait })))
+    }
+
+    pub(crate) fn from_verdict(provider: &Arc<str>, limits: &[Limit], verdict: Verdict) -> Self {
+        let limit = |at: usize| limits.get(at).cloned();
+        let later = |micros| Some(crate::clock::duration(micros));
+        match verdict {
+            Verdict::Later { retry_after, limit: Some(at) } => {
+                Self::refused(provider, limit(at), Reason::Limited, later(retry_after))
+            }
+            Verdict::Later { retry_after, limit: None } => {
+                Self::refused(provider, None, Reason::Paused, later(retry_after))
+            }
+            Verdict::Ceiling { retry_after } => Self::refused(provider, None, Reason::Ceiling, later(retry_after)),
+            Verdict::Never { limit: at } => Self::impossible(provider, limit(at)),
+            Verdict::QueueFull => Self::refused(provider, None, Reason::QueueFull, None),
+            Verdict::Store(error) => Self::store(provider, error),
+            // A permit is not an error; it cannot come here.
+            Verdict::Closed | Verdict::Granted(_) => Self::refused(provider, None, Reason::Closed, None),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Kind::Refused(refusal) => refusal.fmt(f),
+            Kind::Store(provider, _) => write!(f, "the store of provider \"{provider}\" failed; nothing was sent"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &*self.0 {
+            Kind::Refused(refusal) => Some(refusal),
+            Kind::Store(_, error) => Some(error),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let provider = &self.provider;
+        match (self.reason, &self.limit) {
+            (Reason::Limited, Some(limit)) => write!(f, "provider \"{provider}\": no room under {limit}")?,
+            (Reason::Limited, None) => write!(f, "provider \"{provider}\": no room")?,
+            (Reason::Paused, _) => write!(f, "provider \"{provider}\" is paused")?,
+            (Reason::Ceiling, _) => write!(f, "provider \"{provider}\": this replica is at its ceiling")?,
+            (Reason::QueueFull, _) => {
+                write!(f, "provider \"{provider}\": too many callers wait; slow down or raise `Provider::queue`")?;
+            }
+            (Reason::Impossible, Some(limit)) => {
+                write!(f, "provider \"{provider}\": the cost is above what {limit} ever admits; split the call")?;
+            }
+            (Reason::Impossible, None) => write!(f, "provider \"{provider}\": a cost is at least 1")?,
+            (Reason::Closed, _) => write!(f, "provider \"{provider}\": the limiter was shut down")?,
+        }
+        match self.retry_after {
+            Some(wait) => write!(f, "; try again in {wait:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// A limiter that cannot be built as told, or a provider that it does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(pub(crate) String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,56 @@
+//! The ceiling of one replica: a runaway loop neither empties the quota nor floods the store.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use governor::{
+    Quota, RateLimiter,
+    clock::{Clock as _, Reference},
+    middleware::NoOpMiddleware,
+    state::{InMemoryState, NotKeyed},
+};
+
+use super::Verdict;
+use crate::{
+    clock::{Clock, duration, micros},
+    ledger::Micros,
+};
+
+/// Permits a second that one replica may ask for; as many at once.
+pub struct Ceiling {
+    most: NonZeroU32,
+    limiter: RateLimiter<NotKeyed, InMemoryState, Time, NoOpMiddleware<Duration>>,
+}
+
+/// Governor on the crate's clock, so that it stands still with a paused one.
+#[derive(Clone, Debug)]
+struct Time(Clock);
+
+impl governor::clock::Clock for Time {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        duration(self.0.now().mono)
+    }
+}
+
+impl Ceiling {
+    pub fn new(per_second: NonZeroU32, clock: Clock) -> Self {
+        Self { most: per_second, limiter: RateLimiter::direct_with_clock(Quota::per_second(per_second), Time(clock)) }
+    }
+
+    /// Waits until the replica may ask again, at most until `deadline`; `None`: not at all.
+    pub async fn pass(&self, cost: i64, deadline: Option<Micros>) -> Result<(), Verdict> {
+        // A single call dearer than a second's worth takes it all.
+        let cost = u32::try_from(cost).ok().and_then(NonZeroU32::new).map_or(self.most, |cost| cost.min(self.most));
+        loop {
+            let Ok(Err(not_until)) = self.limiter.check_n(cost) else { return Ok(()) };
+            let now = self.limiter.clock().now();
+            let wait: Duration = not_until.earliest_possible().duration_since(now).into();
+            let retry_after = micros(wait).max(1);
+            if deadline.is_none_or(|deadline| micros(now) + retry_after > deadline) {
+                return Err(Verdict::Ceiling { retry_after });
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A permit as its gate holds it.
+
+use super::link::Link;
+use crate::{
+    clock::Moment,
+    ledger::{Answer, Booked, Generation, Micros},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// May fly at its slot.
+    Ready,
+    /// Its slot has passed: it must be exchanged.
+    Late,
+    /// In a call that confirms or exchanges it.
+    Asked,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permit {
+    pub booked: Booked,
+    pub generation: Generation,
+    pub stage: Stage,
+    /// The slot on our monotonic clock.
+    pub due: Micros,
+    /// When the call that told of it was sent, and how long after that it may still fly.
+    sent: Moment,
+    fresh_for: Micros,
+    /// How long its caller waited.
+    pub waited: Micros,
+    /// The limit with the least left, and how much.
+    pub tightest: usize,
+    pub remaining: i64,
+}
+
+impl Permit {
+    pub fn new(cost: i64, slot: Micros, now: Moment, sent: Moment, answer: &Answer, link: &Link) -> Self {
+        let delay = slot - answer.now;
+        let (tightest, remaining) =
+            answer.left.iter().copied().enumerate().min_by_key(|(_, left)| *left).unwrap_or((0, 0));
+        Self {
+            booked: Booked { slot, cost },
+            generation: answer.generation,
+            stage: Stage::Ready,
+            due: now.mono.max(now.mono + delay - link.half()),
+            sent,
+            fresh_for: link.fresh_for(delay),
+            waited: 0,
+            tightest,
+            remaining,
+        }
+    }
+
+    /// The same permit after the store has spoken about it once more.
+    pub fn told(&self, slot: Micros, now: Moment, sent: Moment, answer: &Answer, link: &Link) -> Self {
+        Self::new(self.booked.cost, slot, now, sent, answer, link)
+    }
+
+    /// Whether it may fly at `now`: not so late that the guard would not forgive it.
+    pub fn is_fresh(&self, now: Moment) -> bool {
+        now.since(self.sent) <= self.fresh_for
+    }
+
+    /// Its slot is so far ahead that a pause could come in between: to be confirmed.
+    pub fn is_far(&self) -> bool {
+        self.due - self.sent.mono > self.fresh_for
+    }
+
+    /// Whether it is time to ask the store about it: it is late, or far and soon due.
+    pub fn needs_confirming(&self, now: Micros, lead: Micros) -> bool {
+        match self.stage {
+            Stage::Late => true,
+            Stage::Ready => self.is_far() && self.due - lead <= now,
+            Stage::Asked => false,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The task that drives a gate while it has something to do. One timer, no ticks.
+
+use std::{future::pending, pin::Pin, sync::Arc};
+
+use super::{Caller, Gate, Mail, Verdict};
+use crate::{ledger::Answer, store::StoreError};
+
+type Flight = Pin<Box<dyn Future<Output = Result<Answer, StoreError>> + Send>>;
+
+pub async fn run(watch: Watch) {
+    let gate = &watch.gate;
+    let mut flight: Option<Flight> = None;
+    loop {
+        let mut mail = Mail::new();
+        let next = {
+            let mut state = gate.lock();
+            let next = state.core.poll(gate.clock.now(), &mut mail);
+            // Under the same lock as the decision: who comes after it starts another pump.
+            state.pumping = !next.idle;
+            next
+        };
+        let returned = deliver(gate, mail);
+        if next.idle {
+            return;
+        }
+        if let Some(call) = next.call {
+            let gate = gate.clone();
+            flight = Some(Box::pin(async move { gate.store.book(&gate.quota, &call).await }));
+        }
+        if returned {
+            continue;
+        }
+        let wake = next.wake.map(|wake| tokio::time::sleep_until(gate.clock.instant(wake)));
+        tokio::select! {
+            answer = async { match &mut flight { Some(flight) => flight.await, None => pending().await } } => {
+                flight = None;
+                let mut mail = Mail::new();
+                gate.lock().core.answered(gate.clock.now(), answer, &mut mail);
+                deliver(gate, mail);
+            }
+            () = async { match wake { Some(wake) => wake.await, None => pending().await } } => {}
+            () = gate.nudge.notified() => {}
+        }
+    }
+}
+
+/// Hands verdicts out with no lock held. Whether a permit came back because its caller had just left.
+fn deliver(gate: &Gate, mail: Mail<Caller>) -> bool {
+    let mut returned = false;
+    for (caller, verdict) in mail {
+        if let Err(Verdict::Granted(permit)) = caller.send(verdict) {
+            gate.lock().core.give_back(permit);
+            returned = true;
+        }
+    }
+    returned
+}
+
+/// Notices the end of the pump, also when its runtime drops it half-way.
+pub struct Watch {
+    gate: Arc<Gate>,
+}
+
+impl Watch {
+    pub fn new(gate: Arc<Gate>) -> Self {
+        Self { gate }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut state = self.gate.lock();
+        if state.pumping {
+            state.pumping = false;
+            state.core.abandoned();
+        }
+        drop(state);
+        self.gate.orphaned.notify_waiters();
+    }
+}

@@ -1,0 +1,109 @@
+//! Callers in the order of their arrival.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::ledger::Micros;
+
+/// A place in the queue; earlier callers have smaller ones.
+pub type Ticket = u64;
+
+/// How long a caller will wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all, but for the store's word.
+    Reject,
+    /// Until this moment of the monotonic clock.
+    Until(Micros),
+}
+
+/// `W` is how the caller is told.
+#[derive(Debug)]
+pub struct Waiter<W> {
+    pub cost: i64,
+    pub arrived: Micros,
+    pub patience: Patience,
+    pub handle: W,
+}
+
+#[derive(Debug)]
+pub struct Queue<W> {
+    waiters: BTreeMap<Ticket, Waiter<W>>,
+    by_cost: HashMap<i64, BTreeSet<Ticket>>,
+    deadlines: BTreeSet<(Micros, Ticket)>,
+    cost: i64,
+    rejecting: usize,
+}
+
+impl<W> Queue<W> {
+    pub fn new() -> Self {
+        Self { waiters: BTreeMap::new(), by_cost: HashMap::new(), deadlines: BTreeSet::new(), cost: 0, rejecting: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// The cost of all who wait.
+    pub fn cost(&self) -> i64 {
+        self.cost
+    }
+
+    pub fn rejecting(&self) -> usize {
+        self.rejecting
+    }
+
+    pub fn push(&mut self, ticket: Ticket, waiter: Waiter<W>) {
+        self.cost += waiter.cost;
+        self.by_cost.entry(waiter.cost).or_default().insert(ticket);
+        match waiter.patience {
+            Patience::Until(deadline) => _ = self.deadlines.insert((deadline, ticket)),
+            Patience::Reject => self.rejecting += 1,
+        }
+        self.waiters.insert(ticket, waiter);
+    }
+
+    pub fn remove(&mut self, ticket: Ticket) -> Option<Waiter<W>> {
+        let waiter = self.waiters.remove(&ticket)?;
+        self.cost -= waiter.cost;
+        if let Some(same) = self.by_cost.get_mut(&waiter.cost) {
+            same.remove(&ticket);
+            if same.is_empty() {
+                self.by_cost.remove(&waiter.cost);
+            }
+        }
+        match waiter.patience {
+            Patience::Until(deadline) => _ = self.deadlines.remove(&(deadline, ticket)),
+            Patience::Reject => self.rejecting -= 1,
+        }
+        Some(waiter)
+    }
+
+    pub fn pop_first(&mut self) -> Option<Waiter<W>> {
+        let ticket = *self.waiters.first_key_value()?.0;
+        self.remove(ticket)
+    }
+
+    /// The first who wants exactly this: a permit of another cost has another slot by right.
+    pub fn pop_cost(&mut self, cost: i64) -> Option<Waiter<W>> {
+        let ticket = *self.by_cost.get(&cost)?.first()?;
+        self.remove(ticket)
+    }
+
+    pub fn count_of(&self, cost: i64) -> usize {
+        self.by_cost.get(&cost).map_or(0, BTreeSet::len)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Ticket, &Waiter<W>)> {
+        self.waiters.iter().map(|(ticket, waiter)| (*ticket, waiter))
+    }
+
+    pub fn next_deadline(&self) -> Option<Micros> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// One whose time is up.
+    pub fn pop_overdue(&mut self, now: Micros) -> Option<Waiter<W>> {
+        let (deadline, ticket) = *self.deadlines.first()?;
+        if deadline > now { None } else { self.remove(ticket) }
+    }
+}

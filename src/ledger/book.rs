@@ -1,0 +1,320 @@
+//! Booking: several limits decided together, all or nothing.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Micros,
+    call::{Answer, Booked, Call, Generation, Outcome, Refused, Reply, Want},
+    limits::{Rule, State, Taking},
+};
+
+/// A member heard of within this time shares what is free.
+const LIVE: Micros = 1_500_000;
+/// A member unseen for this long has left.
+const GONE: Micros = 60_000_000;
+
+/// A limit under the name of its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub name: String,
+    pub rule: Rule,
+}
+
+/// All state of one provider.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    generation: Generation,
+    pause: Micros,
+    members: BTreeMap<u64, Member>,
+    limits: BTreeMap<String, State>,
+}
+
+#[derive(Clone, Debug)]
+struct Member {
+    seen: Micros,
+    /// It has callers queued until about then.
+    waits: Micros,
+    number: i64,
+    answer: Answer,
+}
+
+/// A look at a provider that changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peek {
+    pub now: Micros,
+    pub pause: Micros,
+    /// For each limit what is left, and the first slot of a permit of cost 1.
+    pub limits: Vec<(i64, Micros)>,
+}
+
+impl Ledger {
+    pub fn new(now: Micros) -> Self {
+        Self {
+            generation: Generation { ordinal: 1, since: now },
+            pause: 0,
+            members: BTreeMap::new(),
+            limits: BTreeMap::new(),
+        }
+    }
+
+    /// Nobody sends before `until`. Only ever later.
+    pub fn pause(&mut self, until: Micros) -> Micros {
+        self.pause = self.pause.max(until);
+        self.pause
+    }
+
+    pub fn peek(&self, now: Micros, limits: &[Named]) -> Option<Peek> {
+        let mut desk = self.open(now, limits)?;
+        desk.prune();
+        let start = now.max(self.pause);
+        let limits = desk.limits.iter().map(|(rule, state)| {
+            (state.left(rule, now, self.pause), state.earliest(rule, start, 1, self.pause))
+        });
+        Some(Peek { now, pause: self.pause, limits: limits.collect() })
+    }
+
+    pub fn book(&mut self, now: Micros, limits: &[Named], call: &Call) -> Reply {
+        if let Some(member) = self.members.get(&call.member).filter(|member| member.number == call.number) {
+            return Reply::Booked(Answer { now, ..member.answer.clone() });
+        }
+        let Some(mut desk) = self.open(now, limits) else { return Reply::Stale(now) };
+        self.members.retain(|_, member| member.seen > now - GONE);
+        let others = || self.members.iter().filter(|(id, _)| **id != call.member).map(|(_, member)| member);
+        desk.live = 1 + others().filter(|member| member.seen.max(member.waits) > now - LIVE).count() as i64;
+        desk.contended = others().any(|member| member.waits > now);
+        desk.prune();
+
+        let ours = call.generation == Some(self.generation);
+        if ours {
+            for booked in &call.returns {
+                desk.give(*booked);
+            }
+        }
+        let start = now + call.lead;
+        desk.base = start.max(self.pause);
+        let reach = call.horizon / 10 * 8;
+        let confirmed: Vec<_> = call.confirms.iter().map(|&booked| desk.confirm(booked, ours)).collect();
+        let far_held = confirmed.iter().any(|&slot| slot > now + reach);
+        let mut round = Round {
+            start,
+            reach,
+            quantum: if desk.contended { reach / desk.live } else { reach },
+            burst: if desk.live > 1 { (desk.smallest() / desk.live).max(1) } else { i64::MAX },
+            far_held,
+            ..Round::default()
+        };
+        let outcomes: Vec<_> = call.wants.iter().map(|want| desk.serve(want, &mut round)).collect();
+        let next = call
+            .wants
+            .last()
+            .map(|want| desk.refusal(round.stop.unwrap_or_else(|| desk.fit(want.cost)), want.cost, start));
+        let asked: u32 = call.wants.iter().map(|want| want.count).sum();
+        let unserved = asked - round.granted - round.refused;
+        let waits = call.more || unserved > 0;
+
+        let answer = Answer {
+            now,
+            generation: self.generation,
+            pause: self.pause,
+            confirmed,
+            outcomes,
+            paced: next.is_some_and(|next| desk.is_paced(&next)),
+            next,
+            left: desk.left(),
+        };
+        for (limit, (_, state)) in limits.iter().zip(desk.limits) {
+            self.limits.insert(limit.name.clone(), state);
+        }
+        if call.goodbye {
+            self.members.remove(&call.member);
+        } else {
+            let waits = if waits { round.last.max(now) + 2 * reach } else { 0 };
+            let member = Member { seen: now, waits, number: call.number, answer: answer.clone() };
+            self.members.insert(call.member, member);
+        }
+        Reply::Booked(answer)
+    }
+
+    /// The states a call is about, out of the ledger.
+    fn open<'a>(&self, now: Micros, limits: &'a [Named]) -> Option<Desk<'a>> {
+        if !limits.iter().all(|limit| limit.rule.covers(now)) {
+            return None;
+        }
+        let limits = limits.iter().map(|limit| {
+            let state = self.limits.get(&limit.name).cloned();
+            (&limit.rule, state.unwrap_or_else(|| limit.rule.fresh()))
+        });
+        Some(Desk { now, base: now, resume: self.pause, live: 1, contended: false, limits: limits.collect() })
+    }
+}
+
+/// What one call has got so far, and where it must stop.
+#[derive(Default)]
+struct Round {
+    start: Micros,
+    reach: Micros,
+    /// Slot time one call may take while others wait.
+    quantum: Micros,
+    /// Permits that are free now that one call may take.
+    burst: i64,
+    far_held: bool,
+    granted: u32,
+    refused: u32,
+    used: Micros,
+    burnt: i64,
+    last: Micros,
+    /// Not granted: the slot at which the round ended.
+    stop: Option<Micros>,
+    /// The last refusal, with its cost and budget: who asks for no less and waits no longer shares it.
+    dead: Option<(i64, Micros, Refused)>,
+}
+
+/// The limits of one call, laid out.
+struct Desk<'a> {
+    now: Micros,
+    base: Micros,
+    resume: Micros,
+    live: i64,
+    contended: bool,
+    limits: Vec<(&'a Rule, State)>,
+}
+
+impl Desk<'_> {
+    fn prune(&mut self) {
+        for (rule, state) in &mut self.limits {
+            state.prune(rule, self.now);
+        }
+    }
+
+    fn give(&mut self, booked: Booked) {
+        for (rule, state) in &mut self.limits {
+            state.give(rule, self.now, booked.slot, booked.cost);
+        }
+    }
+
+    /// The earliest slot that all limits agree on.
+    fn fit(&self, cost: i64) -> Micros {
+        self.agree(|rule, state, t| state.earliest(rule, t, cost, self.resume))
+    }
+
+    fn agree(&self, earliest: impl Fn(&Rule, &State, Micros) -> Micros) -> Micros {
+        let mut t = self.base;
+        loop {
+            let before = t;
+            for (rule, state) in &self.limits {
+                t = earliest(rule, state, t);
+            }
+            // With one limit its own word is final.
+            if t == before || self.limits.len() == 1 {
+                return t;
+            }
+        }
+    }
+
+    /// Whether the limit itself allows nothing earlier than `slot`.
+    fn decides(&self, rule: &Rule, state: &State, slot: Micros, cost: i64) -> bool {
+        slot > self.base && state.earliest(rule, slot - 1, cost, self.resume) >= slot
+    }
+
+    fn put(&mut self, slot: Micros, cost: i64) {
+        for at in 0..self.limits.len() {
+            let (rule, state) = &self.limits[at];
+            let waited = self.decides(rule, state, slot, cost);
+            let how = Taking { base: self.base, waited, paces: waited || slot <= self.base };
+            let (rule, state) = &mut self.limits[at];
+            state.take(rule, slot, cost, how, self.resume);
+        }
+    }
+
+    /// A slot still ahead is kept. One that has passed is exchanged for the earliest room, out of order
+    /// and pace and moving neither: sent to the tail instead, a busy fleet loses half its quota. One that
+    /// a pause or a lost state has swallowed is booked anew.
+    fn confirm(&mut self, booked: Booked, ours: bool) -> Micros {
+        if ours && booked.slot >= self.base {
+            return booked.slot;
+        }
+        if ours {
+            self.give(booked);
+        }
+        if !ours || self.base == self.resume {
+            let slot = self.fit(booked.cost);
+            self.put(slot, booked.cost);
+            return slot;
+        }
+        let slot = self.agree(|rule, state, t| state.room(rule, t, booked.cost, self.resume));
+        let how = Taking { base: self.base, waited: false, paces: false };
+        for (rule, state) in &mut self.limits {
+            state.take(rule, slot, booked.cost, how, self.resume);
+        }
+        slot
+    }
+
+    fn serve(&mut self, want: &Want, round: &mut Round) -> Outcome {
+        let mut outcome = Outcome::default();
+        let budget = want.budget.unwrap_or(Micros::MAX);
+        for done in 0..want.count {
+            if let Some((_, _, refused)) = round.dead.filter(|dead| want.cost >= dead.0 && budget <= dead.1) {
+                outcome.refused = Some(refused);
+                round.refused += want.count - done;
+                break;
+            }
+            if round.stop.is_some() {
+                break;
+            }
+            let slot = self.fit(want.cost);
+            if slot > round.start && slot - self.now > budget {
+                round.dead = Some((want.cost, budget, self.refusal(slot, want.cost, round.start)));
+                continue;
+            }
+            let step = self.limits.iter().map(|(rule, _)| rule.spacing(want.cost)).max().unwrap_or(0);
+            let free = slot <= self.base;
+            let beyond = self.limits.iter().any(|(rule, _)| rule.beyond(slot));
+            let far = slot > self.now + round.reach && (round.granted > 0 || round.far_held);
+            let share = round.granted > 0
+                && if free {
+                    round.burnt + want.cost > round.burst
+                } else {
+                    round.used + step > round.quantum
+                };
+            if beyond || far || share {
+                round.stop = Some(slot);
+                break;
+            }
+            self.put(slot, want.cost);
+            outcome.slots.push(slot);
+            round.granted += 1;
+            round.last = round.last.max(slot);
+            if free {
+                round.burnt += want.cost;
+            } else {
+                round.used += step;
+            }
+        }
+        outcome
+    }
+
+    /// `slot` and the limit that allows none earlier, unless it is the pause.
+    fn refusal(&self, slot: Micros, cost: i64, start: Micros) -> Refused {
+        if slot == self.base && self.base > start {
+            return Refused { at: slot, limit: None };
+        }
+        let decides = |(rule, state): &(&Rule, State)| self.decides(rule, state, slot, cost);
+        Refused { at: slot, limit: Some(self.limits.iter().position(decides).unwrap_or(0)) }
+    }
+
+    fn is_paced(&self, next: &Refused) -> bool {
+        match next.limit.map(|at| &self.limits[at]) {
+            Some((Rule::Rolling(rule), State::Rolling(state))) => state.is_paced(rule, next.at, self.resume),
+            Some((Rule::Bucket(_), _)) => next.at > self.base,
+            _ => false,
+        }
+    }
+
+    fn smallest(&self) -> i64 {
+        self.limits.iter().map(|(rule, _)| rule.max()).min().unwrap_or(i64::MAX)
+    }
+
+    fn left(&self) -> Vec<i64> {
+        self.limits.iter().map(|(rule, state)| state.left(rule, self.now, self.resume)).collect()
+    }
+}

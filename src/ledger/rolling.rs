@@ -1,0 +1,169 @@
+//! At most `max` in every interval of length `span`: a token comes back one span after its slot.
+
+use super::{Micros, cells::Cells, limits::Taking};
+
+/// Cells per window: what rounding costs is one cell, 0.4 % of the window.
+const CELLS: Micros = 256;
+
+/// A rolling limit as numbers. Times in microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub max: i64,
+    /// Window and guard.
+    pub span: Micros,
+    pub cell: Micros,
+    /// How far the pace may lag behind the slots: a permit that comes a little late does not slow the stream.
+    pub slack: Micros,
+    pub paced: bool,
+}
+
+impl Rule {
+    pub fn new(max: i64, window: Micros, guard: Micros, paced: bool) -> Self {
+        Self {
+            max,
+            span: window + guard,
+            cell: (window / CELLS).max(1),
+            slack: (guard / 2).min(window / 100),
+            paced,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    pub log: Cells,
+    /// No slot before the last one that had to wait because of this limit: first come, first served.
+    pub tail: Micros,
+    /// While paced: the next slot, and the part of a microsecond it is short of, in 1/max.
+    pub pace: Micros,
+    pub pace_rem: i64,
+    /// Paced before this moment.
+    pub paced_until: Micros,
+}
+
+impl State {
+    pub fn prune(&mut self, rule: &Rule, now: Micros) {
+        self.log.drop_until(now - rule.span);
+    }
+
+    /// The earliest slot from `t` on: in order, paced where the state says so, with room.
+    /// `resume` is the end of the last pause (0: none), from which the stream starts paced; `t` is not before it.
+    pub fn earliest(&self, rule: &Rule, t: Micros, cost: i64, resume: Micros) -> Micros {
+        let mut t = t.max(self.tail);
+        if self.is_paced(rule, t, resume) {
+            t = t.max(self.pace);
+        }
+        self.room(rule, t, cost)
+    }
+
+    pub fn is_paced(&self, rule: &Rule, t: Micros, resume: Micros) -> bool {
+        rule.paced && t < self.paced_until.max(resume + 2 * rule.span)
+    }
+
+    /// The earliest moment from `t` on at which every interval that contains it, what is booked in the
+    /// future included, has room for `cost`.
+    pub fn room(&self, rule: &Rule, mut t: Micros, cost: i64) -> Micros {
+        loop {
+            match self.log.last() {
+                None => return t,
+                Some(last) if last.latest <= t => return self.room_at_the_end(rule, t, cost),
+                Some(_) => match self.overfull(rule, t, cost) {
+                    None => return t,
+                    Some(oldest) => t = oldest + rule.span,
+                },
+            }
+        }
+    }
+
+    /// Nothing is booked after `t`: only the interval that ends at `t` counts.
+    fn room_at_the_end(&self, rule: &Rule, mut t: Micros, cost: i64) -> Micros {
+        let mut used = self.log.used;
+        let mut at = 0;
+        while let Some(cell) = self.log.get(at) {
+            if cell.latest > t - rule.span {
+                if used + cost <= rule.max {
+                    break;
+                }
+                t = cell.latest + rule.span;
+            }
+            used -= cell.count;
+            at += 1;
+        }
+        t
+    }
+
+    /// The first cell of the last interval containing `t` that has no room for `cost`.
+    fn overfull(&self, rule: &Rule, t: Micros, cost: i64) -> Option<Micros> {
+        let len = self.log.len();
+        let mut first = 0;
+        while first < len && self.log.get(first).is_some_and(|cell| cell.latest <= t - rule.span) {
+            first += 1;
+        }
+        let (mut end, mut used, mut found) = (first, 0, None);
+        while let Some(cell) = self.log.get(first) {
+            let begin = cell.latest.min(t);
+            while let Some(next) = self.log.get(end) {
+                if next.latest - next.latest.rem_euclid(rule.cell) >= begin + rule.span {
+                    break;
+                }
+                used += next.count;
+                end += 1;
+            }
+            if used + cost > rule.max {
+                found = Some(cell.latest);
+            }
+            if cell.latest > t {
+                break;
+            }
+            used -= cell.count;
+            first += 1;
+        }
+        found
+    }
+
+    /// A slot that waits for ANOTHER limit moves neither order nor pace, else a saturated
+    /// route would hold up the rest.
+    pub fn take(&mut self, rule: &Rule, slot: Micros, cost: i64, how: Taking, resume: Micros) {
+        self.log.add(rule.cell, slot, cost);
+        if how.waited {
+            self.tail = self.tail.max(slot);
+        }
+        if !rule.paced {
+            return;
+        }
+        // Paced from the booking that fills the window, until two windows pass without one that finds it
+        // half full. A stream at the very limit never refills a hole: it would look idle and burst again.
+        let full = self.log.used + cost > rule.max;
+        let busy = self.is_paced(rule, slot, resume) && 2 * self.log.used >= rule.max;
+        if full || busy {
+            self.paced_until = self.paced_until.max(slot + 2 * rule.span);
+        }
+        if how.paces {
+            let base = self.pace.max(resume).max(slot - rule.slack);
+            let rem = if base == self.pace { self.pace_rem } else { 0 };
+            let (step, rem) = spacing(cost, rule.span, rule.max, rem);
+            self.pace = base + step;
+            self.pace_rem = rem;
+        }
+    }
+
+    pub fn give(&mut self, rule: &Rule, slot: Micros, cost: i64) {
+        self.log.remove(rule.cell, slot, cost);
+    }
+
+    pub fn left(&self, rule: &Rule) -> i64 {
+        (rule.max - self.log.used).max(0)
+    }
+
+    /// From when on this state equals a fresh one.
+    pub fn idle_at(&self, rule: &Rule) -> Micros {
+        let free = self.log.last().map_or(0, |cell| cell.latest + rule.span);
+        free.max(self.paced_until).max(self.pace).max(self.tail)
+    }
+}
+
+/// `(cost * span + rem) / max` and what remains, without a product above 2^53: Lua counts in doubles.
+pub fn spacing(cost: i64, span: Micros, max: i64, rem: i64) -> (Micros, i64) {
+    let part = cost * (span % max) + rem;
+    (cost * (span / max) + part / max, part % max)
+}

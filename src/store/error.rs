@@ -1,0 +1,33 @@
+use std::fmt;
+
+/// The store did not answer, or not as it should. Never means "limited".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreError {
+    unreachable: bool,
+    message: String,
+}
+
+impl StoreError {
+    /// No answer: refused, broken or slower than the timeout.
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self { unreachable: true, message: message.into() }
+    }
+
+    /// An answer that is an error or makes no sense.
+    pub(crate) fn answer(message: impl Into<String>) -> Self {
+        Self { unreachable: false, message: message.into() }
+    }
+
+    /// Whether there was no answer at all; otherwise the store answered with an error.
+    pub fn is_unreachable(&self) -> bool {
+        self.unreachable
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StoreError {}
