@@ -137,7 +137,9 @@ impl Error {
             Verdict::Later { retry_after, limit: None } => {
                 Self::refused(provider, None, Reason::Paused, later(retry_after))
             }
-            Verdict::Ceiling { retry_after } => Self::refused(provider, None, Reason::Ceiling, later(retry_after)),
+            Verdict::Ceiling { retry_after } => {
+                Self::refused(provider, None, Reason::Ceiling, later(retry_after))
+            }
             Verdict::Never { limit: at } => Self::impossible(provider, limit(at)),
             Verdict::QueueFull => Self::refused(provider, None, Reason::QueueFull, None),
             Verdict::Store(error) => Self::store(provider, error),
@@ -151,7 +153,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Kind::Refused(refusal) => refusal.fmt(f),
-            Kind::Store(provider, _) => write!(f, "the store of provider \"{provider}\" failed; nothing was sent"),
+            Kind::Store(provider, _) => {
+                write!(f, "the store of provider \"{provider}\" failed; nothing was sent")
+            }
         }
     }
 }
@@ -174,10 +178,16 @@ impl fmt::Display for Refusal {
             (Reason::Paused, _) => write!(f, "provider \"{provider}\" is paused")?,
             (Reason::Ceiling, _) => write!(f, "provider \"{provider}\": this replica is at its ceiling")?,
             (Reason::QueueFull, _) => {
-                write!(f, "provider \"{provider}\": too many callers wait; slow down or raise `Provider::queue`")?;
+                write!(
+                    f,
+                    "provider \"{provider}\": too many callers wait; slow down or raise `Provider::queue`"
+                )?;
             }
             (Reason::Impossible, Some(limit)) => {
-                write!(f, "provider \"{provider}\": the cost is above what {limit} ever admits; split the call")?;
+                write!(
+                    f,
+                    "provider \"{provider}\": the cost is above what {limit} ever admits; split the call"
+                )?;
             }
             (Reason::Impossible, None) => write!(f, "provider \"{provider}\": a cost is at least 1")?,
             (Reason::Closed, _) => write!(f, "provider \"{provider}\": the limiter was shut down")?,

@@ -92,7 +92,8 @@ impl Limiter {
     /// When the store does not answer.
     pub async fn peek(&self) -> Result<Peek, Error> {
         let quota = &self.gate.quota;
-        let look = self.gate.store().peek(quota).await.map_err(|error| Error::store(&quota.provider, error))?;
+        let look =
+            self.gate.store().peek(quota).await.map_err(|error| Error::store(&quota.provider, error))?;
         let limits = quota.limits.iter().zip(look.limits).map(|(limit, (left, next))| LimitPeek {
             limit: limit.clone(),
             left: left.max(0) as u64,
@@ -200,6 +201,9 @@ impl std::fmt::Debug for Limiter {
 
 impl std::fmt::Debug for Permit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Permit").field("cost", &self.cost()).field("waited", &self.waited()).finish_non_exhaustive()
+        f.debug_struct("Permit")
+            .field("cost", &self.cost())
+            .field("waited", &self.waited())
+            .finish_non_exhaustive()
     }
 }

@@ -107,7 +107,10 @@ impl Builder {
             };
             let gate = Gate::new(plan, self.store.clone(), clock);
             if gates.insert(provider.name.clone(), (gate, longest_wait)).is_some() {
-                return Err(ConfigError(format!("two providers are named \"{}\": give each its own", provider.name)));
+                return Err(ConfigError(format!(
+                    "two providers are named \"{}\": give each its own",
+                    provider.name
+                )));
             }
         }
         for (gate, _) in gates.values() {

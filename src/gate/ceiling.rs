@@ -35,13 +35,17 @@ impl governor::clock::Clock for Time {
 
 impl Ceiling {
     pub fn new(per_second: NonZeroU32, clock: Clock) -> Self {
-        Self { most: per_second, limiter: RateLimiter::direct_with_clock(Quota::per_second(per_second), Time(clock)) }
+        Self {
+            most: per_second,
+            limiter: RateLimiter::direct_with_clock(Quota::per_second(per_second), Time(clock)),
+        }
     }
 
     /// Waits until the replica may ask again, at most until `deadline`; `None`: not at all.
     pub async fn pass(&self, cost: i64, deadline: Option<Micros>) -> Result<(), Verdict> {
         // A single call dearer than a second's worth takes it all.
-        let cost = u32::try_from(cost).ok().and_then(NonZeroU32::new).map_or(self.most, |cost| cost.min(self.most));
+        let cost =
+            u32::try_from(cost).ok().and_then(NonZeroU32::new).map_or(self.most, |cost| cost.min(self.most));
         loop {
             let Ok(Err(not_until)) = self.limiter.check_n(cost) else { return Ok(()) };
             let now = self.limiter.clock().now();

@@ -35,11 +35,18 @@ pub struct Settings {
 pub enum Verdict {
     Granted(Permit),
     /// Not now: try again after `retry_after`. `limit`: which one; `None`: the provider is paused.
-    Later { retry_after: Micros, limit: Option<usize> },
+    Later {
+        retry_after: Micros,
+        limit: Option<usize>,
+    },
     /// Never: the limit admits less at once.
-    Never { limit: usize },
+    Never {
+        limit: usize,
+    },
     /// This replica asks too fast.
-    Ceiling { retry_after: Micros },
+    Ceiling {
+        retry_after: Micros,
+    },
     QueueFull,
     Closed,
     Store(StoreError),
@@ -133,7 +140,13 @@ impl<W> Core<W> {
     }
 
     /// A caller comes. What is certain already is said at once.
-    pub fn arrive(&mut self, now: Micros, cost: i64, patience: Patience, handle: W) -> Result<Ticket, Verdict> {
+    pub fn arrive(
+        &mut self,
+        now: Micros,
+        cost: i64,
+        patience: Patience,
+        handle: W,
+    ) -> Result<Ticket, Verdict> {
         if self.closing {
             return Err(Verdict::Closed);
         }
@@ -152,9 +165,9 @@ impl<W> Core<W> {
         Ok(self.tickets)
     }
 
-    /// A caller gives up.
-    pub fn leave(&mut self, ticket: Ticket) {
-        self.queue.remove(ticket);
+    /// A caller gives up. Whether it was still waiting.
+    pub fn leave(&mut self, ticket: Ticket) -> bool {
+        self.queue.remove(ticket).is_some()
     }
 
     /// A permit comes back unused. While it is fresh the next caller may have it.
@@ -167,11 +180,19 @@ impl<W> Core<W> {
     }
 
     /// A permit came to hand too late to fly: its caller takes its place again, and the slot is exchanged.
-    pub fn came_late(&mut self, ticket: Ticket, waiter: Waiter<W>, mut permit: Permit) {
+    pub fn came_late(
+        &mut self,
+        ticket: Ticket,
+        cost: i64,
+        arrived: Micros,
+        patience: Patience,
+        handle: W,
+        mut permit: Permit,
+    ) {
         permit.stage = Stage::Late;
         self.late += 1;
         self.hold(permit);
-        self.queue.push(ticket, waiter);
+        self.queue.push(ticket, Waiter { cost, arrived, patience, handle });
     }
 
     /// Gives everything back and says goodbye.
@@ -204,7 +225,8 @@ impl<W> Core<W> {
             mail.push((waiter.handle, Verdict::Later { retry_after: (before - now.mono).max(1), limit }));
         }
         let call = self.next_call(now);
-        let idle = self.sent.is_none() && self.queue.len() == 0 && self.held.is_empty() && self.returns.is_empty();
+        let idle =
+            self.sent.is_none() && self.queue.len() == 0 && self.held.is_empty() && self.returns.is_empty();
         Next { call, wake: self.wake(now), idle: idle && (!self.closing || self.closed) }
     }
 
@@ -257,7 +279,10 @@ impl<W> Core<W> {
         };
         let generation = self.generation;
         call.returns.extend(
-            self.returns.drain(..).filter(|permit| Some(permit.generation) == generation).map(|permit| permit.booked),
+            self.returns
+                .drain(..)
+                .filter(|permit| Some(permit.generation) == generation)
+                .map(|permit| permit.booked),
         );
         for permit in self.held.iter_mut().filter(|permit| confirm(permit)) {
             permit.stage = Stage::Asked;
@@ -290,7 +315,10 @@ impl<W> Core<W> {
         if self.queue.len() <= self.held.len() {
             return false;
         }
-        if self.nothing.is_some_and(|nothing| nothing.barren && nothing.before - self.link.confirm_lead() > now.mono) {
+        if self
+            .nothing
+            .is_some_and(|nothing| nothing.barren && nothing.before - self.link.confirm_lead() > now.mono)
+        {
             return false;
         }
         let Some(last) = self.held.back() else { return true };
@@ -362,13 +390,16 @@ impl<W> Core<W> {
                 }
             }
         }
+        // First what is due: who would not wait is served by that or not at all.
+        self.hand_out(now, mail);
         if let (Some(next), Some(want)) = (answer.next, sent.call.wants.last()) {
             self.nothing = Some(Nothing {
                 before: now.mono + next.at - answer.now - self.link.half(),
                 cost: want.cost,
                 limit: next.limit,
                 paced: answer.paced,
-                barren: answer.outcomes.iter().all(|outcome| outcome.slots.is_empty()) && answer.confirmed.is_empty(),
+                barren: answer.outcomes.iter().all(|outcome| outcome.slots.is_empty())
+                    && answer.confirmed.is_empty(),
             });
             self.refuse_the_hopeless(now, mail);
         }
@@ -439,9 +470,11 @@ impl<W> Core<W> {
     fn wake(&self, now: Moment) -> Option<Micros> {
         let free = self.sent.is_none();
         let lead = self.link.confirm_lead();
-        let held = self.held.iter().filter(|permit| permit.stage == Stage::Ready).map(|permit| {
-            if permit.is_far() { permit.due - lead } else { permit.due }
-        });
+        let held = self
+            .held
+            .iter()
+            .filter(|permit| permit.stage == Stage::Ready)
+            .map(|permit| if permit.is_far() { permit.due - lead } else { permit.due });
         let refill = self.held.back().filter(|_| free && self.queue.len() > self.held.len());
         let refill = refill.filter(|last| !last.is_far()).map(|last| last.due - self.link.refill());
         let barren = self.nothing.filter(|nothing| free && nothing.barren && self.queue.len() > 0);

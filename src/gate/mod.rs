@@ -1,7 +1,7 @@
 //! The queue of one replica in front of one provider.
 
-pub mod core;
 mod ceiling;
+pub mod core;
 mod link;
 mod permit;
 mod place;
@@ -18,13 +18,13 @@ use std::{
 
 use tokio::sync::{Notify, oneshot};
 
+use self::place::Place;
 pub use self::{
     ceiling::Ceiling,
     core::{Core, Mail, Next, Settings, Verdict},
     permit::Permit,
     queue::{Patience, Ticket},
 };
-use self::{place::Place, queue::Waiter};
 use crate::{
     clock::{Clock, duration, micros},
     ledger::Micros,
@@ -105,7 +105,7 @@ impl Gate {
                 self.warn_of_long_waits(permit.waited);
                 return Ok(permit);
             }
-            place.retake(Waiter { cost, arrived, patience, handle: () }, permit);
+            place.retake(cost, arrived, patience, permit);
         }
     }
 

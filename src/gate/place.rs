@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Gate, Patience, Permit, Ticket, Verdict, queue::Waiter};
+use super::{Gate, Patience, Permit, Ticket, Verdict};
+use crate::ledger::Micros;
 
 /// Dropped, it leaves nothing behind: the place is free, and a permit already on its way goes to the next.
 pub struct Place {
@@ -42,11 +43,10 @@ impl Place {
     }
 
     /// The permit came to hand too late: back into the queue, at the old place.
-    pub fn retake(&mut self, waiter: Waiter<()>, permit: Permit) {
+    pub fn retake(&mut self, cost: i64, arrived: Micros, patience: Patience, permit: Permit) {
         let (handle, told) = oneshot::channel();
-        let Waiter { cost, arrived, patience, .. } = waiter;
         let ticket = self.ticket;
-        self.gate.change(|core| core.came_late(ticket, Waiter { cost, arrived, patience, handle }, permit));
+        self.gate.change(|core| core.came_late(ticket, cost, arrived, patience, handle, permit));
         (self.told, self.done) = (told, false);
     }
 }
@@ -59,7 +59,7 @@ impl Drop for Place {
         self.told.close();
         match self.told.try_recv() {
             Ok(Verdict::Granted(permit)) => self.gate.give_back(permit),
-            _ => self.gate.change(|core| core.leave(self.ticket)),
+            _ => _ = self.gate.change(|core| core.leave(self.ticket)),
         }
     }
 }

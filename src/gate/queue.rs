@@ -36,7 +36,13 @@ pub struct Queue<W> {
 
 impl<W> Queue<W> {
     pub fn new() -> Self {
-        Self { waiters: BTreeMap::new(), by_cost: HashMap::new(), deadlines: BTreeSet::new(), cost: 0, rejecting: 0 }
+        Self {
+            waiters: BTreeMap::new(),
+            by_cost: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            cost: 0,
+            rejecting: 0,
+        }
     }
 
     pub fn len(&self) -> usize {

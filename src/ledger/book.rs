@@ -86,8 +86,8 @@ impl Ledger {
 
         let ours = call.generation == Some(self.generation);
         if ours {
-            for booked in &call.returns {
-                desk.give(*booked);
+            for &booked in call.returns.iter().filter(|&booked| !desk.is_promise(booked)) {
+                desk.give(booked);
             }
         }
         let start = now + call.lead;
@@ -122,16 +122,18 @@ impl Ledger {
             next,
             left: desk.left(),
         };
-        for (limit, (_, state)) in limits.iter().zip(desk.limits) {
-            self.limits.insert(limit.name.clone(), state);
+        // A refusal leaves no trace, not even of what was pruned for it: the clock may step back.
+        if desk.touched {
+            for (limit, (_, state)) in limits.iter().zip(desk.limits) {
+                self.limits.insert(limit.name.clone(), state);
+            }
         }
-        if call.goodbye {
-            self.members.remove(&call.member);
-        } else {
-            let waits = if waits { round.last.max(now) + 2 * reach } else { 0 };
-            let member = Member { seen: now, waits, number: call.number, answer: answer.clone() };
-            self.members.insert(call.member, member);
-        }
+        // Who says goodbye counts as live no more. What it was told is kept as for any other: a repeated
+        // goodbye must not give its permits back twice.
+        let seen = if call.goodbye { now - LIVE } else { now };
+        let waits = if waits && !call.goodbye { round.last.max(now) + 2 * reach } else { 0 };
+        let member = Member { seen, waits, number: call.number, answer: answer.clone() };
+        self.members.insert(call.member, member);
         Reply::Booked(answer)
     }
 
@@ -144,7 +146,15 @@ impl Ledger {
             let state = self.limits.get(&limit.name).cloned();
             (&limit.rule, state.unwrap_or_else(|| limit.rule.fresh()))
         });
-        Some(Desk { now, base: now, resume: self.pause, live: 1, contended: false, limits: limits.collect() })
+        Some(Desk {
+            now,
+            base: now,
+            resume: self.pause,
+            live: 1,
+            contended: false,
+            touched: false,
+            limits: limits.collect(),
+        })
     }
 }
 
@@ -176,6 +186,8 @@ struct Desk<'a> {
     resume: Micros,
     live: i64,
     contended: bool,
+    /// Something was booked, returned or exchanged.
+    touched: bool,
     limits: Vec<(&'a Rule, State)>,
 }
 
@@ -188,7 +200,7 @@ impl Desk<'_> {
 
     fn give(&mut self, booked: Booked) {
         for (rule, state) in &mut self.limits {
-            state.give(rule, self.now, booked.slot, booked.cost);
+            self.touched |= state.give(rule, self.now, booked.slot, booked.cost);
         }
     }
 
@@ -220,9 +232,10 @@ impl Desk<'_> {
         for at in 0..self.limits.len() {
             let (rule, state) = &self.limits[at];
             let waited = self.decides(rule, state, slot, cost);
-            let how = Taking { base: self.base, waited, paces: waited || slot <= self.base };
+            let how = Taking { now: self.now, waited, paces: waited || slot <= self.base };
             let (rule, state) = &mut self.limits[at];
             state.take(rule, slot, cost, how, self.resume);
+            self.touched = true;
         }
     }
 
@@ -230,23 +243,36 @@ impl Desk<'_> {
     /// and pace and moving neither: sent to the tail instead, a busy fleet loses half its quota. One that
     /// a pause or a lost state has swallowed is booked anew.
     fn confirm(&mut self, booked: Booked, ours: bool) -> Micros {
-        if ours && booked.slot >= self.base {
-            return booked.slot;
-        }
-        if ours {
+        if ours && !self.is_promise(&booked) {
+            if booked.slot >= self.base {
+                return booked.slot;
+            }
             self.give(booked);
         }
-        if !ours || self.base == self.resume {
-            let slot = self.fit(booked.cost);
+        let anew = !ours || self.base == self.resume;
+        let slot = if anew {
+            self.fit(booked.cost)
+        } else {
+            self.agree(|rule, state, t| state.room(rule, t, booked.cost, self.resume))
+        };
+        if let Some(promise) = self.limits.iter().find_map(|(rule, _)| rule.promise(slot)) {
+            return promise;
+        }
+        if anew {
             self.put(slot, booked.cost);
             return slot;
         }
-        let slot = self.agree(|rule, state, t| state.room(rule, t, booked.cost, self.resume));
-        let how = Taking { base: self.base, waited: false, paces: false };
+        let how = Taking { now: self.now, waited: false, paces: false };
         for (rule, state) in &mut self.limits {
             state.take(rule, slot, booked.cost, how, self.resume);
+            self.touched = true;
         }
         slot
+    }
+
+    /// Whether a permit was only promised, see [`Rule::promise`]: there is nothing to give back or to keep.
+    fn is_promise(&self, booked: &Booked) -> bool {
+        self.limits.iter().any(|(rule, _)| rule.is_promise(booked.slot))
     }
 
     fn serve(&mut self, want: &Want, round: &mut Round) -> Outcome {
@@ -263,8 +289,11 @@ impl Desk<'_> {
             }
             let slot = self.fit(want.cost);
             if slot > round.start && slot - self.now > budget {
-                round.dead = Some((want.cost, budget, self.refusal(slot, want.cost, round.start)));
-                continue;
+                let refused = self.refusal(slot, want.cost, round.start);
+                round.dead = Some((want.cost, budget, refused));
+                outcome.refused = Some(refused);
+                round.refused += want.count - done;
+                break;
             }
             let step = self.limits.iter().map(|(rule, _)| rule.spacing(want.cost)).max().unwrap_or(0);
             let free = slot <= self.base;

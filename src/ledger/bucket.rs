@@ -54,8 +54,8 @@ pub struct State {
     pub rem: i64,
     /// When the last booking was charged.
     pub tail: Micros,
-    /// Tokens charged when they were there, to fly later because of another limit: until then the
-    /// capacity is lower by them, else they would fly on top of a full bucket.
+    /// Tokens charged when they were there, to fly later (another limit, or a reply that takes its time):
+    /// until then the capacity is lower by them, else they would fly on top of a full bucket.
     pub held: Cells,
 }
 
@@ -116,9 +116,9 @@ impl State {
         }
     }
 
-    /// Charges `cost` as soon after `base` as it is there; what flies later than that is held aside.
-    pub fn take(&mut self, rule: &Rule, base: Micros, slot: Micros, cost: i64, resume: Micros) {
-        let at = self.earliest(rule, base, cost, resume);
+    /// Charges `cost` as soon from `now` on as it is there; what flies later than that is held aside.
+    pub fn take(&mut self, rule: &Rule, now: Micros, slot: Micros, cost: i64, resume: Micros) {
+        let at = self.earliest(rule, now, cost, resume);
         self.resume(rule, resume);
         self.prune(rule, at);
         self.tokens -= cost;
@@ -130,16 +130,21 @@ impl State {
 
     /// Gives back only if nothing was charged since: a bucket that was full in between has lost the token
     /// already, and a later slot may rest on it.
-    pub fn give(&mut self, rule: &Rule, now: Micros, slot: Micros, cost: i64) {
-        self.held.remove(rule.cell, slot, cost);
+    pub fn give(&mut self, rule: &Rule, now: Micros, slot: Micros, cost: i64) -> bool {
+        let held = self.held.remove(rule.cell, slot, cost);
         if slot != self.tail {
-            return;
+            return held;
         }
         if self.last_time > now {
             self.last_time -= cost * rule.period / rule.tokens;
         } else {
-            self.tokens = (self.tokens + cost).min(rule.capacity - self.held.used);
+            self.tokens += cost;
+            let capacity = rule.capacity - self.held.used;
+            if self.tokens >= capacity {
+                (self.tokens, self.rem) = (capacity, 0);
+            }
         }
+        true
     }
 
     pub fn left(&self, rule: &Rule, now: Micros, resume: Micros) -> i64 {

@@ -73,12 +73,14 @@ impl State {
         self.change(rule, slot, cost);
     }
 
-    pub fn give(&mut self, rule: &Rule, slot: Micros, cost: i64) {
-        self.change(rule, slot, -cost);
+    pub fn give(&mut self, rule: &Rule, slot: Micros, cost: i64) -> bool {
+        self.change(rule, slot, -cost)
     }
 
-    fn change(&mut self, rule: &Rule, slot: Micros, by: i64) {
-        let Some(periods) = rule.periods(slot) else { return };
+    /// Tells whether a period counts otherwise than before.
+    fn change(&mut self, rule: &Rule, slot: Micros, by: i64) -> bool {
+        let before = self.used.clone();
+        let Some(periods) = rule.periods(slot) else { return false };
         for end in [Some(periods.own), periods.before, periods.after].into_iter().flatten() {
             let used = self.used.get(&end).copied().unwrap_or(0) + by;
             if used > 0 {
@@ -87,6 +89,7 @@ impl State {
                 self.used.remove(&end);
             }
         }
+        self.used != before
     }
 
     pub fn left(&self, rule: &Rule, now: Micros) -> i64 {

@@ -53,16 +53,16 @@ impl Cells {
         }
     }
 
-    /// Takes `count` out of the cell of `slot`, never more than it holds.
-    pub fn remove(&mut self, width: Micros, slot: Micros, count: i64) {
-        if let Ok(at) = self.find(width, slot) {
-            let taken = count.min(self.cells[at].count);
-            self.used -= taken;
-            self.cells[at].count -= taken;
-            if self.cells[at].count == 0 {
-                self.cells.remove(at);
-            }
+    /// Takes `count` out of the cell of `slot`, never more than it holds. Tells whether there was one.
+    pub fn remove(&mut self, width: Micros, slot: Micros, count: i64) -> bool {
+        let Ok(at) = self.find(width, slot) else { return false };
+        let taken = count.min(self.cells[at].count);
+        self.used -= taken;
+        self.cells[at].count -= taken;
+        if self.cells[at].count == 0 {
+            self.cells.remove(at);
         }
+        true
     }
 
     /// From the newest backwards: a slot is nearly always looked for at the end.

@@ -20,8 +20,8 @@ pub enum State {
 /// How a slot came about, as one limit sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Taking {
-    /// No slot of this booking is before it.
-    pub base: Micros,
+    /// When it is booked.
+    pub now: Micros,
     /// Whether this limit made it wait.
     pub waited: bool,
     /// Whether it moves this limit's pace.
@@ -63,6 +63,18 @@ impl Rule {
     pub fn beyond(&self, t: Micros) -> bool {
         matches!(self, Self::Calendar(rule) if t >= rule.end())
     }
+
+    /// What to tell of a slot that lies beyond the resets handed in: when to ask again. Nothing is booked.
+    pub fn promise(&self, slot: Micros) -> Option<Micros> {
+        match self {
+            Self::Calendar(rule) if self.beyond(slot) => Some(rule.end() - 1),
+            _ => None,
+        }
+    }
+
+    pub fn is_promise(&self, slot: Micros) -> bool {
+        matches!(self, Self::Calendar(rule) if rule.resets.contains(&(slot + rule.guard + 1)))
+    }
 }
 
 impl State {
@@ -96,18 +108,19 @@ impl State {
     pub fn take(&mut self, rule: &Rule, slot: Micros, cost: i64, how: Taking, resume: Micros) {
         match (self, rule) {
             (Self::Rolling(state), Rule::Rolling(rule)) => state.take(rule, slot, cost, how, resume),
-            (Self::Bucket(state), Rule::Bucket(rule)) => state.take(rule, how.base, slot, cost, resume),
+            (Self::Bucket(state), Rule::Bucket(rule)) => state.take(rule, how.now, slot, cost, resume),
             (Self::Calendar(state), Rule::Calendar(rule)) => state.take(rule, slot, cost),
             _ => {}
         }
     }
 
-    pub fn give(&mut self, rule: &Rule, now: Micros, slot: Micros, cost: i64) {
+    /// Tells whether there was something to give back.
+    pub fn give(&mut self, rule: &Rule, now: Micros, slot: Micros, cost: i64) -> bool {
         match (self, rule) {
             (Self::Rolling(state), Rule::Rolling(rule)) => state.give(rule, slot, cost),
             (Self::Bucket(state), Rule::Bucket(rule)) => state.give(rule, now, slot, cost),
             (Self::Calendar(state), Rule::Calendar(rule)) => state.give(rule, slot, cost),
-            _ => {}
+            _ => false,
         }
     }
 

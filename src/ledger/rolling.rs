@@ -63,6 +63,10 @@ impl State {
     /// The earliest moment from `t` on at which every interval that contains it, what is booked in the
     /// future included, has room for `cost`.
     pub fn room(&self, rule: &Rule, mut t: Micros, cost: i64) -> Micros {
+        // The usual case, without a walk.
+        if self.log.used + cost <= rule.max {
+            return t;
+        }
         loop {
             match self.log.last() {
                 None => return t,
@@ -147,8 +151,8 @@ impl State {
         }
     }
 
-    pub fn give(&mut self, rule: &Rule, slot: Micros, cost: i64) {
-        self.log.remove(rule.cell, slot, cost);
+    pub fn give(&mut self, rule: &Rule, slot: Micros, cost: i64) -> bool {
+        self.log.remove(rule.cell, slot, cost)
     }
 
     pub fn left(&self, rule: &Rule) -> i64 {

@@ -7,9 +7,9 @@ mod redis;
 
 use std::{pin::Pin, sync::Arc};
 
-pub use self::{error::StoreError, memory::MemoryStore};
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
+pub use self::{error::StoreError, memory::MemoryStore};
 use crate::{
     ledger::{Answer, Call, Micros, Named, Peek, Rule},
     limit::{Kind, Limit},

@@ -1,0 +1,331 @@
+//! State in Redis, shared by all replicas.
+
+mod link;
+mod script;
+mod wire;
+
+use std::{
+    fmt,
+    sync::atomic::{
+        AtomicI64, AtomicU64,
+        Ordering::{Relaxed, SeqCst},
+    },
+    time::Duration,
+};
+
+use ::redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, aio::ConnectionLike};
+
+use self::{
+    link::{Given, Link, Own, Wire},
+    script::Script,
+    wire::{Request, Subject},
+};
+use super::{Pending, Quota, Store, StoreError};
+use crate::{
+    clock::Clock,
+    ledger::{Answer, Call, Micros, Named, Peek, Reply},
+};
+
+/// State in Redis, shared by every process that uses the same server, prefix and provider name.
+///
+/// Each decision is one script call, judged by the server's clock. Redis 6.2 or later, or Valkey; no modules.
+/// All keys of a provider carry one hash tag, so a cluster works as well.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tollgate::RedisStore;
+///
+/// let store = RedisStore::new("redis://127.0.0.1")?
+///     .prefix("staging")
+///     .timeout(Duration::from_millis(100));
+/// # Ok::<(), tollgate::StoreError>(())
+/// ```
+///
+/// # Keys
+///
+/// `PREFIX:v1:{provider}:NAME`. The control hash, `tollgate:v1:{acme}:control`, lives for 7 days after its last
+/// use; each limit has a hash, `tollgate:v1:{acme}:requests:60s`, with the limit as text in its field `limit`,
+/// and a rolling window has its log in a list beside it, `..:log`. Those live until they would say nothing, and
+/// a second longer.
+///
+/// A user with few rights needs the keys `~PREFIX:v1:*` and the commands `evalsha`, `eval`, `time`, `hgetall`,
+/// `hmget`, `hset`, `hdel`, `llen`, `lrange`, `ltrim`, `rpush`, `del` and `pexpire`.
+///
+/// # Runtimes
+///
+/// Calls need a tokio runtime with time and I/O enabled. The store itself belongs to none: when the runtime of
+/// its connection has ended, the next call opens another one.
+pub struct RedisStore {
+    link: Link,
+    prefix: String,
+    timeout: Duration,
+    clock: Clock,
+    /// How far the server's clock is ahead of ours, as last heard.
+    ahead: AtomicI64,
+    calls: AtomicU64,
+}
+
+impl RedisStore {
+    /// Redis at a URL: `redis://[user:password@]host[:port][/database]`, `unix:///path`, and `rediss://` if the
+    /// `redis` crate is built with TLS. Connects on first use, so it needs no runtime and no server yet.
+    ///
+    /// # Errors
+    ///
+    /// The URL cannot be read.
+    pub fn new(url: &str) -> Result<Self, StoreError> {
+        Ok(Self::on(Link::Own(Own::new(url)?)))
+    }
+
+    /// Redis on a connection made elsewhere: multiplexed, a `ConnectionManager`, a cluster connection. Coming
+    /// back after a failure is then its business.
+    ///
+    /// ```no_run
+    /// # async fn example() -> redis::RedisResult<()> {
+    /// let client = redis::Client::open("redis://127.0.0.1")?;
+    /// let store = tollgate::RedisStore::from_connection(client.get_connection_manager().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_connection<C>(connection: C) -> Self
+    where
+        C: ConnectionLike + Clone + Send + Sync + 'static,
+    {
+        Self::on(Link::Given(Box::new(Given(connection))))
+    }
+
+    fn on(link: Link) -> Self {
+        Self {
+            link,
+            prefix: "tollgate".to_owned(),
+            timeout: Duration::from_millis(250),
+            clock: Clock::new(),
+            ahead: AtomicI64::new(0),
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    /// What all keys begin with, to keep two environments apart in one Redis. Default: `tollgate`.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// The longest that one call may take, connecting included; after that Redis counts as unreachable.
+    /// Default: 250 ms.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many commands this store has sent so far, repeated ones included; the greeting of a new connection
+    /// is not counted.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Relaxed)
+    }
+
+    /// One booking at a moment of the caller's choice; `None`: by the server's clock.
+    #[doc(hidden)]
+    pub async fn book_at(
+        &self,
+        now: Option<Micros>,
+        provider: &str,
+        limits: &[Named],
+        texts: &[String],
+        call: &Call,
+    ) -> Result<Reply, StoreError> {
+        let request = self.subject(provider, limits, texts).book(now, call)?;
+        wire::booked(&self.run(&script::BOOK, &request).await?, call, limits.len())
+    }
+
+    /// One pause at a moment of the caller's choice; `None`: by the server's clock.
+    #[doc(hidden)]
+    pub async fn pause_at(
+        &self,
+        now: Option<Micros>,
+        provider: &str,
+        time: Micros,
+    ) -> Result<Micros, StoreError> {
+        let request = self.subject(provider, &[], &[]).pause(now, time);
+        wire::paused(&self.run(&script::PAUSE, &request).await?)
+    }
+
+    /// One look at a moment of the caller's choice; `None`: by the server's clock. The inner error is that
+    /// moment, around which the resets do not lie.
+    #[doc(hidden)]
+    pub async fn peek_at(
+        &self,
+        now: Option<Micros>,
+        provider: &str,
+        limits: &[Named],
+        texts: &[String],
+    ) -> Result<Result<Peek, Micros>, StoreError> {
+        let request = self.subject(provider, limits, texts).peek(now)?;
+        wire::peeked(&self.run(&script::PEEK, &request).await?, limits.len())
+    }
+
+    fn subject<'a>(&'a self, provider: &'a str, limits: &'a [Named], texts: &'a [String]) -> Subject<'a> {
+        Subject { prefix: &self.prefix, provider, limits, texts }
+    }
+
+    async fn run(&self, script: &Script, request: &Request) -> Result<String, StoreError> {
+        let used = AtomicU64::new(0);
+        match tokio::time::timeout(self.timeout, self.attempt(script, request, &used)).await {
+            Ok(result) => result.map_err(|error| self.explain(&error)),
+            Err(_) => {
+                // Its peer may be gone without a word; who waits on it would wait for minutes.
+                if let Link::Own(own) = &self.link {
+                    own.discard(used.load(SeqCst));
+                }
+                let (address, timeout) = (self.address(), self.timeout);
+                Err(StoreError::unreachable(format!("no answer from Redis ({address}) within {timeout:?}")))
+            }
+        }
+    }
+
+    /// A connection that was open before may be dead: then once more on a fresh one. Nothing is done twice by
+    /// that: bookings have numbers, a pause only moves forward.
+    async fn attempt(&self, script: &Script, request: &Request, used: &AtomicU64) -> RedisResult<String> {
+        let mut repeated = false;
+        loop {
+            let result = match &self.link {
+                Link::Given(wire) => self.evaluate(wire.as_ref(), script, request).await,
+                Link::Own(own) => {
+                    let (ordinal, connection) = own.connection().await?;
+                    used.store(ordinal, SeqCst);
+                    let result = self.evaluate(&Given(connection), script, request).await;
+                    if result.as_ref().is_err_and(RedisError::is_unrecoverable_error) {
+                        own.discard(ordinal);
+                    }
+                    result
+                }
+            };
+            match result {
+                Err(error) if error.is_unrecoverable_error() && !repeated => repeated = true,
+                result => return result,
+            }
+        }
+    }
+
+    /// By the SHA; by the text where the server does not know it yet: one trip, to the right node.
+    async fn evaluate(&self, wire: &dyn Wire, script: &Script, request: &Request) -> RedisResult<String> {
+        let result = self.send(wire, &command("EVALSHA", script.sha(), request)).await;
+        match result {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.send(wire, &command("EVAL", script.text(), request)).await
+            }
+            result => result,
+        }
+    }
+
+    async fn send(&self, wire: &dyn Wire, command: &Cmd) -> RedisResult<String> {
+        self.calls.fetch_add(1, Relaxed);
+        wire.send(command).await
+    }
+
+    fn explain(&self, error: &RedisError) -> StoreError {
+        let address = self.address();
+        if error.is_io_error() || error.is_unrecoverable_error() {
+            return StoreError::unreachable(format!("cannot reach Redis ({address}): {error}"));
+        }
+        let error = error.to_string();
+        let has = |words: &[&str]| words.iter().any(|word| error.contains(word));
+        let keys = format!("{}:v1:*", self.prefix);
+        let remedy = if has(&["WRONGTYPE"]) {
+            format!("; one of the keys {keys} is used for something else: remove it or choose another prefix")
+        } else if has(&["NOPERM", "NoPerm", "ACL", "can't run this command", "can't access"]) {
+            format!("; allow the user the keys ~{keys} and the commands listed at RedisStore")
+        } else if has(&["NOAUTH", "WRONGPASS", "AuthenticationFailed"]) {
+            "; check user and password".to_owned()
+        } else if has(&["READONLY", "ReadOnly"]) {
+            "; this is a replica: connect to the primary".to_owned()
+        } else if has(&["OOM"]) {
+            "; its memory is full: raise maxmemory".to_owned()
+        } else {
+            String::new()
+        };
+        StoreError::answer(format!("Redis ({address}) answered: {error}{remedy}"))
+    }
+
+    fn address(&self) -> String {
+        match &self.link {
+            Link::Own(own) => own.address(),
+            Link::Given(_) => "on the given connection".to_owned(),
+        }
+    }
+
+    /// The server's time as far as known, for the resets of calendars.
+    fn around(&self) -> Micros {
+        self.clock.steady().saturating_add(self.ahead.load(Relaxed))
+    }
+
+    fn heard(&self, now: Micros) -> Micros {
+        self.ahead.store(now - self.clock.steady(), Relaxed);
+        now
+    }
+}
+
+fn command(name: &str, script: &str, request: &Request) -> Cmd {
+    let mut command = redis::cmd(name);
+    command.arg(script).arg(request.keys.len()).arg(&request.keys).arg(&request.args);
+    command
+}
+
+/// Without the URL, in which the password stands.
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("address", &self.address())
+            .field("prefix", &self.prefix)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store for RedisStore {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+        Box::pin(async move {
+            let texts: Vec<_> = quota.texts().collect();
+            let mut around = self.around();
+            // Once more if the resets told did not lie around the server's time, which it then says.
+            for _ in 0..2 {
+                let limits = quota.rules(around);
+                match self.book_at(None, &quota.provider, &limits, &texts, call).await? {
+                    Reply::Booked(answer) => {
+                        self.heard(answer.now);
+                        return Ok(answer);
+                    }
+                    Reply::Stale(now) => around = self.heard(now),
+                }
+            }
+            Err(untold())
+        })
+    }
+
+    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
+        Box::pin(self.pause_at(None, &quota.provider, time))
+    }
+
+    fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {
+        Box::pin(async move {
+            let texts: Vec<_> = quota.texts().collect();
+            let mut around = self.around();
+            for _ in 0..2 {
+                let limits = quota.rules(around);
+                match self.peek_at(None, &quota.provider, &limits, &texts).await? {
+                    Ok(peek) => {
+                        self.heard(peek.now);
+                        return Ok(peek);
+                    }
+                    Err(now) => around = self.heard(now),
+                }
+            }
+            Err(untold())
+        })
+    }
+}
+
+fn untold() -> StoreError {
+    StoreError::answer("the resets of a calendar limit cannot be told around the server's time")
+}

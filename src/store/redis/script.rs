@@ -1,0 +1,68 @@
+//! The scripts: constant text, so that one SHA stands for them in every process.
+
+use std::sync::OnceLock;
+
+/// Files of `lua/` as one text, in the order of their use.
+macro_rules! script {
+    ($($file:literal),+ $(,)?) => {
+        concat!($(include_str!(concat!("../../../lua/", $file, ".lua")), "\n"),+)
+    };
+}
+
+/// The same behind all that is known about limits.
+macro_rules! with_limits {
+    ($($file:literal),+ $(,)?) => {
+        script!(
+            "lib/args",
+            "lib/stored",
+            "lib/cells",
+            "lib/rolling",
+            "lib/rolling_slots",
+            "lib/token_bucket",
+            "lib/token_bucket_slots",
+            "lib/calendar",
+            "lib/calendar_slots",
+            "lib/control",
+            "lib/limits",
+            $($file),+
+        )
+    };
+}
+
+pub(super) static BOOK: Script = Script::new(with_limits!("lib/desk", "lib/round", "lib/answer", "book"));
+pub(super) static PAUSE: Script = Script::new(script!("lib/args", "lib/control", "pause"));
+pub(super) static PEEK: Script = Script::new(with_limits!("peek"));
+
+/// A text, and the SHA by which Redis knows it.
+pub(super) struct Script {
+    text: &'static str,
+    sha: OnceLock<String>,
+}
+
+impl Script {
+    const fn new(text: &'static str) -> Self {
+        Self { text, sha: OnceLock::new() }
+    }
+
+    pub(super) fn text(&self) -> &'static str {
+        self.text
+    }
+
+    pub(super) fn sha(&self) -> &str {
+        self.sha.get_or_init(|| ::redis::Script::new(self.text).get_hash().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// During a rolling deploy old and new scripts decide side by side, on the same keys. Whoever changes one
+    /// says here that they may; else the layout in the keys needs a new version.
+    #[test]
+    fn a_changed_script_is_a_decision() {
+        let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&PEEK, "peek")];
+        let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
+        assert_eq!(shas, ["book", "pause", "peek"]);
+    }
+}

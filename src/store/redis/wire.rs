@@ -1,0 +1,267 @@
+//! What goes to the scripts and what comes back: flat numbers and texts. The other side is `lua/*.lua`.
+
+use std::str::SplitAsciiWhitespace;
+
+use crate::{
+    ledger::{Answer, Booked, Call, Generation, Micros, Named, Outcome, Peek, Refused, Reply, Rule, Want},
+    store::StoreError,
+};
+
+/// Doubles count exactly up to here, and Lua counts in doubles.
+const EXACT: i64 = 1 << 53;
+
+/// KEYS and ARGV of one script.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) keys: Vec<String>,
+    pub(super) args: Vec<String>,
+}
+
+/// A provider and its limits as text, the frame of every request.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) prefix: &'a str,
+    pub(super) provider: &'a str,
+    pub(super) limits: &'a [Named],
+    pub(super) texts: &'a [String],
+}
+
+impl Subject<'_> {
+    pub(super) fn book(&self, now: Option<Micros>, call: &Call) -> Result<Request, StoreError> {
+        let mut request = self.begin(now);
+        request.limits(self)?;
+        request.text(format!("{:016x}", call.member));
+        request.text(call.number.to_string());
+        let known = call.generation.unwrap_or(Generation { ordinal: 0, since: 0 });
+        request.numbers([known.ordinal, known.since, call.lead, call.horizon]);
+        request.numbers([i64::from(call.more), i64::from(call.goodbye)]);
+        request.permits(&call.returns);
+        request.permits(&call.confirms);
+        request.number(call.wants.len() as i64);
+        for want in &call.wants {
+            request.number(want.cost);
+            request.optional(want.budget);
+            request.number(i64::from(want.count));
+        }
+        Ok(request)
+    }
+
+    pub(super) fn pause(&self, now: Option<Micros>, time: Micros) -> Request {
+        let mut request = self.begin(now);
+        // Its end must still be exact.
+        request.number(time.min(EXACT / 2));
+        request
+    }
+
+    pub(super) fn peek(&self, now: Option<Micros>) -> Result<Request, StoreError> {
+        let mut request = self.begin(now);
+        request.limits(self)?;
+        Ok(request)
+    }
+
+    /// All keys of a provider share one hash tag, so that a cluster keeps them on one node.
+    fn key(&self, name: &str) -> String {
+        format!("{}:v1:{{{}}}:{name}", self.prefix, self.provider)
+    }
+
+    fn begin(&self, now: Option<Micros>) -> Request {
+        let mut request = Request::default();
+        request.keys.push(self.key("control"));
+        request.optional(now);
+        request
+    }
+}
+
+impl Request {
+    fn text(&mut self, text: impl Into<String>) {
+        self.args.push(text.into());
+    }
+
+    /// What no double holds exactly is further away than any time or count that matters.
+    fn number(&mut self, number: i64) {
+        self.args.push(number.clamp(-EXACT, EXACT).to_string());
+    }
+
+    fn numbers<const N: usize>(&mut self, numbers: [i64; N]) {
+        numbers.into_iter().for_each(|number| self.number(number));
+    }
+
+    fn optional(&mut self, number: Option<i64>) {
+        match number {
+            Some(number) => self.number(number),
+            None => self.text(""),
+        }
+    }
+
+    fn permits(&mut self, permits: &[Booked]) {
+        self.number(permits.len() as i64);
+        for permit in permits {
+            self.numbers([permit.slot, permit.cost]);
+        }
+    }
+
+    fn limits(&mut self, subject: &Subject<'_>) -> Result<(), StoreError> {
+        self.number(subject.limits.len() as i64);
+        for (limit, text) in subject.limits.iter().zip(subject.texts) {
+            let key = subject.key(&limit.name);
+            if self.keys.contains(&key) {
+                return Err(StoreError::answer(format!(
+                    "two limits of {:?} count the same ({}): keep the smaller one",
+                    subject.provider, limit.name
+                )));
+            }
+            self.keys.push(key);
+            self.text(&limit.name);
+            self.text(text);
+            match &limit.rule {
+                Rule::Rolling(rule) => {
+                    self.keys.push(subject.key(&format!("{}:log", limit.name)));
+                    self.text("rolling");
+                    self.numbers([rule.max, rule.span, rule.cell, rule.slack, i64::from(rule.paced)]);
+                }
+                Rule::Bucket(rule) => {
+                    if rule.capacity.checked_mul(rule.period).is_none_or(|parts| parts > EXACT) {
+                        return Err(StoreError::answer(format!(
+                            "{text} cannot be counted exactly: use a smaller guard or rounder numbers"
+                        )));
+                    }
+                    self.text("bucket");
+                    self.numbers([rule.capacity, rule.tokens, rule.period, rule.cell]);
+                }
+                Rule::Calendar(rule) => {
+                    self.text("calendar");
+                    self.numbers([rule.max, rule.guard, rule.resets.len() as i64]);
+                    rule.resets.iter().for_each(|&reset| self.number(reset));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn booked(text: &str, call: &Call, limits: usize) -> Result<Reply, StoreError> {
+    let reply = |mut read: Reader<'_>| {
+        let now = match read.head()? {
+            Ok(now) => now,
+            Err(now) => return Some(Reply::Stale(now)),
+        };
+        let at = read.number()?;
+        let generation = Generation { ordinal: read.number()?, since: read.number()? };
+        let pause = read.number()?;
+        let confirmed = read.list(call.confirms.len(), |read| Some(at + read.number()?))?;
+        if read.number()? != call.wants.len() as i64 {
+            return None;
+        }
+        let outcome = |want: &Want| {
+            let slots = read.slots(at, want.count as usize)?;
+            Some(Outcome { slots, refused: read.refused(at, limits)? })
+        };
+        let outcomes = call.wants.iter().map(outcome).collect::<Option<_>>()?;
+        let next = read.refused(at, limits)?;
+        let paced = read.number()? == 1;
+        let left = read.list(limits, Reader::number)?;
+        read.end()?;
+        Some(Reply::Booked(Answer { now, generation, pause, confirmed, outcomes, next, paced, left }))
+    };
+    reply(Reader::new(text)).ok_or_else(|| malformed(text))
+}
+
+/// What is left of the pause.
+pub(super) fn paused(text: &str) -> Result<Micros, StoreError> {
+    let reply = |mut read: Reader<'_>| {
+        let now = read.head()?.ok()?;
+        let until = read.number()?;
+        read.end()?;
+        Some(until - now)
+    };
+    reply(Reader::new(text)).ok_or_else(|| malformed(text))
+}
+
+/// `Err`: the resets handed in do not lie around the store's time, which is this.
+pub(super) fn peeked(text: &str, limits: usize) -> Result<Result<Peek, Micros>, StoreError> {
+    let reply = |mut read: Reader<'_>| {
+        let now = match read.head()? {
+            Ok(now) => now,
+            Err(now) => return Some(Err(now)),
+        };
+        let pause = read.number()?;
+        let limits = (0..limits).map(|_| Some((read.number()?, read.number()?))).collect::<Option<_>>()?;
+        read.end()?;
+        Some(Ok(Peek { now, pause, limits }))
+    };
+    reply(Reader::new(text)).ok_or_else(|| malformed(text))
+}
+
+fn malformed(text: &str) -> StoreError {
+    let start: String = text.chars().take(60).collect();
+    StoreError::answer(format!("the reply of a script makes no sense: {start:?}; is another version in use?"))
+}
+
+/// Numbers with spaces between them. `None`: there is something else.
+struct Reader<'a> {
+    numbers: SplitAsciiWhitespace<'a>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { numbers: text.split_ascii_whitespace() }
+    }
+
+    /// Sums of these stay in range, whatever is sent.
+    fn number(&mut self) -> Option<i64> {
+        self.numbers.next()?.parse().ok().filter(|number: &i64| number.unsigned_abs() <= 2 * EXACT as u64)
+    }
+
+    /// The store's time, as `Err` if it could not decide.
+    fn head(&mut self) -> Option<Result<Micros, Micros>> {
+        match self.number()? {
+            1 => Some(Ok(self.number()?)),
+            0 => {
+                let now = self.number()?;
+                self.end()?;
+                Some(Err(now))
+            }
+            _ => None,
+        }
+    }
+
+    fn list(&mut self, len: usize, read: impl Fn(&mut Self) -> Option<i64>) -> Option<Vec<i64>> {
+        if self.number()? != len as i64 {
+            return None;
+        }
+        (0..len).map(|_| read(self)).collect()
+    }
+
+    /// Runs of equal steps; never more slots than were asked for.
+    fn slots(&mut self, mut at: Micros, most: usize) -> Option<Vec<Micros>> {
+        let mut slots = Vec::new();
+        for _ in 0..self.number()? {
+            let (step, times) = (self.number()?, usize::try_from(self.number()?).ok()?);
+            if slots.len() + times > most {
+                return None;
+            }
+            for _ in 0..times {
+                at = at.checked_add(step)?;
+                slots.push(at);
+            }
+        }
+        Some(slots)
+    }
+
+    /// `Some(None)`: nothing was refused.
+    fn refused(&mut self, at: Micros, limits: usize) -> Option<Option<Refused>> {
+        if self.number()? == 0 {
+            return Some(None);
+        }
+        let at = at + self.number()?;
+        let limit = match self.number()? {
+            -1 => None,
+            limit => Some(usize::try_from(limit).ok().filter(|&limit| limit < limits)?),
+        };
+        Some(Some(Refused { at, limit }))
+    }
+
+    fn end(&mut self) -> Option<()> {
+        self.numbers.next().is_none().then_some(())
+    }
+}
