@@ -19,7 +19,6 @@ pub struct Limiter {
 
 /// The right to put ONE request on the wire, now. Dropping it does not give it back: a request may have
 /// been sent.
-#[must_use = "a permit is charged: send the request, or give it back"]
 pub struct Permit {
     gate: Arc<Gate>,
     inner: gate::Permit,

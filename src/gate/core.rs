@@ -278,6 +278,10 @@ impl<W> Core<W> {
             ..Call::default()
         };
         let generation = self.generation;
+        if !self.returns.is_empty() {
+            // Room comes back: what the store said before no longer holds.
+            self.nothing = None;
+        }
         call.returns.extend(
             self.returns
                 .drain(..)
