@@ -1,0 +1,26 @@
+# The few gates; CI runs the same.
+.PHONY: test check deep proof bench
+
+# Everything that must hold, in minutes. Needs Rust and, if it cannot install it, redis-server.
+test:
+	@REDIS_SERVER="$$(sh tests/support/find-redis.sh)" && export REDIS_SERVER && cargo test
+
+# Format, lints and docs, with warnings denied; without Redis the crate must build too.
+check:
+	cargo fmt --all --check
+	cargo clippy --all-targets --features tzdb-bundled -- -D warnings
+	cargo clippy --no-default-features --lib -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+
+# The long ones: many seeds, many histories, in release.
+deep:
+	@REDIS_SERVER="$$(sh tests/support/find-redis.sh)" && export REDIS_SERVER && \
+	SEEDS=1000 cargo test --release --test simulation -- --nocapture && \
+	CASES=3000 cargo test --release --test rust_and_lua_disagree --test windows_exceeded
+
+# Real processes, a real Redis and a real HTTP upstream: prints one line of figures a run.
+proof:
+	@REDIS_SERVER="$$(sh tests/support/find-redis.sh)" && export REDIS_SERVER && sh examples/fleet/proof.sh
+
+bench:
+	@REDIS_SERVER="$$(sh tests/support/find-redis.sh)" && export REDIS_SERVER && cargo bench
