@@ -31,6 +31,12 @@ pub struct Clock {
     epoch: Micros,
 }
 
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Clock {
     pub fn new() -> Self {
         Self { start: Instant::now(), epoch: wall() }

@@ -87,7 +87,10 @@ async fn a_full_queue_says_so() {
         .collect();
     tokio::time::sleep(ms(1)).await;
     let refused = limiter.acquire().await.expect_err("three wait already");
-    assert!(refused.is_queue_full() && !refused.is_rejected() && refused.retry_after().is_none(), "{refused}");
+    assert!(
+        refused.is_queue_full() && !refused.is_rejected() && refused.retry_after().is_none(),
+        "{refused}"
+    );
     for task in waiting {
         task.await.expect("no panic").expect("served in the end");
     }
@@ -102,7 +105,8 @@ async fn never_is_not_later() {
         assert!(refused.to_string().contains(shown), "{refused}");
     }
     assert!(limiter.acquire().cost(0).await.expect_err("nothing asked").is_impossible());
-    let left: Vec<_> = limiter.peek().await.expect("in memory").limits.iter().map(|limit| limit.left).collect();
+    let left: Vec<_> =
+        limiter.peek().await.expect("in memory").limits.iter().map(|limit| limit.left).collect();
     assert_eq!(left, [10, 5], "a refused call is charged nowhere");
 }
 

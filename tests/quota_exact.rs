@@ -57,7 +57,10 @@ fn the_pace_of_a_window_drifts_by_no_microsecond() {
         // More: a cell comes back at once, which costs at most a cell, W/256, in each window.
         let slots = paced(Rule::rolling(max, SECOND, 0, true), 3 * max as usize + 1);
         let took = slots[3 * max as usize] - slots[max as usize];
-        assert!((2 * SECOND..=2 * (SECOND + SECOND / 256)).contains(&took), "{max}/s: {took} us for two windows");
+        assert!(
+            (2 * SECOND..=2 * (SECOND + SECOND / 256)).contains(&took),
+            "{max}/s: {took} us for two windows"
+        );
     }
 }
 
@@ -75,13 +78,15 @@ fn refused_calls_change_nothing_for_the_others() {
             number += 1;
             let want = |budget, cost| vec![Want { cost, budget, count: 1 }];
             let call = |number, wants| Call { member: 1, number, horizon: 50_000, wants, ..Call::default() };
-            let Reply::Booked(answer) = ledger.book(now, &limits, &call(number, want(Some(20_000), 1))) else {
+            let Reply::Booked(answer) = ledger.book(now, &limits, &call(number, want(Some(20_000), 1)))
+            else {
                 panic!("stale")
             };
             slots.extend(answer.outcomes[0].slots.iter().copied());
             if noise {
                 number += 1;
-                let Reply::Booked(answer) = ledger.book(now, &limits, &call(number, want(Some(-1), 19))) else {
+                let Reply::Booked(answer) = ledger.book(now, &limits, &call(number, want(Some(-1), 19)))
+                else {
                     panic!("stale")
                 };
                 assert_eq!(answer.outcomes[0].slots, Vec::<Micros>::new(), "it would not wait at all");

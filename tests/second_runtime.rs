@@ -1,5 +1,8 @@
 //! A static limiter outlives the runtime that first used it: the pump task and the connection die with it.
 
+#[cfg(feature = "redis")]
+#[path = "support/redis.rs"]
+mod redis_server;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -31,15 +34,14 @@ fn one_after_the_other() {
 fn ended_while_somebody_waits_in_another() {
     let limiter = limiter(&["5/s unpaced guard 0"]);
     let first = runtime();
-    first.block_on(async {
-        while limiter.acquire().or_reject().await.is_ok() {}
-    });
+    first.block_on(async { while limiter.acquire().or_reject().await.is_ok() {} });
     // The pump of this one holds a permit for the first caller; both go down with it.
     let doomed = limiter.clone();
     first.spawn(async move { doomed.acquire().await.map(|_| ()) });
     first.block_on(async { tokio::time::sleep(Duration::from_millis(50)).await });
     let waiting = limiter.clone();
-    let second = std::thread::spawn(move || runtime().block_on(async move { waiting.acquire().await.map(|_| ()) }));
+    let second =
+        std::thread::spawn(move || runtime().block_on(async move { waiting.acquire().await.map(|_| ()) }));
     std::thread::sleep(Duration::from_millis(50));
     drop(first);
     second.join().expect("no panic").expect("served by its own runtime");
@@ -49,9 +51,6 @@ fn ended_while_somebody_waits_in_another() {
 #[test]
 fn with_redis_too() {
     use tollgate::{Provider, RedisStore, Tollgate};
-
-    #[path = "../support/redis.rs"]
-    mod redis_server;
 
     let redis = redis_server::PrivateRedis::start();
     let tollgate = Tollgate::builder()

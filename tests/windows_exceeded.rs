@@ -48,7 +48,8 @@ fn over(kind: Kind, sent: &[(Micros, i64)]) -> i64 {
             }
             most - max
         }
-        // Charged as it comes, in parts of a token so that nothing is rounded, it never runs below empty.
+        // Charged as it comes, in parts of a token, it never runs below empty by more than comes in one
+        // microsecond, the grain of all slots.
         Kind::Bucket { .. } => {
             let Rule::Bucket(rule) = kind.rule(0) else { unreachable!() };
             let full = i128::from(rule.capacity * rule.period);
@@ -59,7 +60,10 @@ fn over(kind: Kind, sent: &[(Micros, i64)]) -> i64 {
                 worst = worst.max(-level);
                 last = at;
             }
-            (worst as f64 / rule.period as f64).ceil() as i64
+            i64::try_from(
+                (worst - i128::from(rule.tokens) + i128::from(rule.period) - 1) / i128::from(rule.period),
+            )
+            .unwrap_or(i64::MAX)
         }
         // What flies within the guard of a reset may land on either side.
         Kind::Calendar { max, period, guard } => {
@@ -79,7 +83,7 @@ fn over(kind: Kind, sent: &[(Micros, i64)]) -> i64 {
 
 fn judge(history: &History, flights: &[Flight], time: fn(&Flight) -> Micros) {
     for (at, &kind) in history.limits.iter().enumerate() {
-        let under = flights.iter().filter(|flight| flight.set & (1 << at) != 0 && !flight.promised);
+        let under = flights.iter().filter(|flight| flight.set & (1 << at) != 0);
         let mut sent: Vec<_> = under.map(|flight| (time(flight), flight.cost)).collect();
         sent.sort_unstable();
         let over = over(kind, &sent);
@@ -107,7 +111,9 @@ fn no_window_is_exceeded_while_the_clock_steps_back() {
     let wild = Wild { steps: 40, wrong: false, back: true };
     proptest!(config(1_000), |(mut history in histories(wild))| {
         history.limits.retain(|kind| !is_calendar(kind));
-        prop_assume!(!history.limits.is_empty());
+        if history.limits.is_empty() {
+            return Ok(());
+        }
         let mut flights = play(&history, &mut Pure(Ledger::new(history::EPOCH)));
         flights.retain(|flight| !flight.far);
         judge(&history, &flights, |flight| flight.flies);

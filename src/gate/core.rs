@@ -264,7 +264,7 @@ impl<W> Core<W> {
         self.drop_surplus(now, lead);
         let confirm = |permit: &Permit| permit.needs_confirming(now.mono, lead);
         let confirming = self.held.iter().any(confirm);
-        let asking = self.wants_more(now, confirming);
+        let asking = self.wants_more(now, confirming, lead);
         let goodbye = self.closing && !self.closed;
         if !(confirming || asking || goodbye || !self.returns.is_empty() || (self.hello && !self.closing)) {
             return None;
@@ -312,22 +312,30 @@ impl<W> Core<W> {
         }
     }
 
-    fn wants_more(&self, now: Moment, confirming: bool) -> bool {
+    fn wants_more(&self, now: Moment, confirming: bool, lead: Micros) -> bool {
         if self.queue.rejecting() > 0 {
             return true;
         }
         if self.queue.len() <= self.held.len() {
             return false;
         }
-        if self
-            .nothing
-            .is_some_and(|nothing| nothing.barren && nothing.before - self.link.confirm_lead() > now.mono)
-        {
+        // One far slot at a time: with two a replica would hold a double share for good.
+        let far = |permit: &Permit| permit.is_far() && !permit.needs_confirming(now.mono, lead);
+        if self.held.iter().any(far) {
             return false;
         }
-        let Some(last) = self.held.back() else { return true };
-        // The confirmation will ask for them in the same call: two calls per slot otherwise.
-        confirming || (!last.is_far() && last.due - now.mono <= self.link.refill())
+        // Its confirmation asks for the next in the same call: two calls per slot otherwise.
+        confirming || self.ask_at().is_none_or(|at| at <= now.mono)
+    }
+
+    /// When to ask for more while enough callers wait: shortly before the last permit at hand is due, but not
+    /// before there is something to be had. `None`: at once.
+    fn ask_at(&self) -> Option<Micros> {
+        let last = self.held.iter().rfind(|permit| !permit.is_far());
+        let refill = last.map(|last| last.due - self.link.refill());
+        let barren = self.nothing.filter(|nothing| nothing.barren);
+        let again = barren.map(|nothing| nothing.before - self.link.confirm_lead());
+        refill.into_iter().chain(again).max()
     }
 
     /// Everybody for whom no permit is held yet.
@@ -370,7 +378,7 @@ impl<W> Core<W> {
             Err(error) => return self.failed(&error, mail),
         };
         let Some(sent) = self.sent.take() else { return };
-        self.link.heard(now.mono - sent.at.mono);
+        self.link.heard(sent.at, now, answer.now);
         self.generation = Some(answer.generation);
         self.closed |= sent.call.goodbye;
 
@@ -378,14 +386,19 @@ impl<W> Core<W> {
             self.held.drain(..).partition(|permit| permit.stage == Stage::Asked);
         // What an earlier generation granted is not in this one: it must not fly.
         self.held.extend(kept.into_iter().filter(|permit| permit.generation == answer.generation));
-        for (permit, &slot) in asked.into_iter().zip(&answer.confirmed) {
-            self.hold(permit.told(slot, now, sent.at, &answer, &self.link));
+        for (permit, slot) in asked.into_iter().zip(&answer.confirmed) {
+            if let Some(slot) = *slot {
+                self.hold(Permit::new(permit.booked.cost, slot, now, sent.at, &answer, &self.link));
+            }
         }
         let mut tickets = sent.asked.iter();
         for (want, outcome) in sent.call.wants.iter().zip(&answer.outcomes) {
             let mine: Vec<_> = tickets.by_ref().take(want.count as usize).collect();
-            for &slot in &outcome.slots {
-                self.hold(Permit::new(want.cost, slot, now, sent.at, &answer, &self.link));
+            for (&slot, ticket) in outcome.slots.iter().zip(&mine) {
+                let permit = Permit::new(want.cost, slot, now, sent.at, &answer, &self.link);
+                // Granted, who would not wait waits for the reply's own way.
+                self.queue.promise(**ticket, permit.due + self.link.lateness());
+                self.hold(permit);
             }
             let Some(refused) = outcome.refused else { continue };
             for ticket in mine.into_iter().skip(outcome.slots.len()) {
@@ -398,12 +411,12 @@ impl<W> Core<W> {
         self.hand_out(now, mail);
         if let (Some(next), Some(want)) = (answer.next, sent.call.wants.last()) {
             self.nothing = Some(Nothing {
-                before: now.mono + next.at - answer.now - self.link.half(),
+                before: self.link.local(next.at).0,
                 cost: want.cost,
                 limit: next.limit,
                 paced: answer.paced,
                 barren: answer.outcomes.iter().all(|outcome| outcome.slots.is_empty())
-                    && answer.confirmed.is_empty(),
+                    && answer.confirmed.iter().flatten().next().is_none(),
             });
             self.refuse_the_hopeless(now, mail);
         }
@@ -479,11 +492,8 @@ impl<W> Core<W> {
             .iter()
             .filter(|permit| permit.stage == Stage::Ready)
             .map(|permit| if permit.is_far() { permit.due - lead } else { permit.due });
-        let refill = self.held.back().filter(|_| free && self.queue.len() > self.held.len());
-        let refill = refill.filter(|last| !last.is_far()).map(|last| last.due - self.link.refill());
-        let barren = self.nothing.filter(|nothing| free && nothing.barren && self.queue.len() > 0);
-        let barren = barren.map(|nothing| nothing.before - lead);
-        let times = held.chain(refill).chain(barren).chain(self.queue.next_deadline());
+        let ask = if free && self.queue.len() > self.held.len() { self.ask_at() } else { None };
+        let times = held.chain(ask).chain(self.queue.next_deadline());
         times.filter(|&time| time > now.mono).min()
     }
 }

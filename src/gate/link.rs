@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ledger::Micros;
+use crate::{clock::Moment, ledger::Micros};
 
 const TRIPS: usize = 32;
 /// The shortest horizon: how long a pause may take to be heard.
@@ -10,24 +10,52 @@ const HORIZON: Micros = 50_000;
 /// How late a timer may fire without that being anybody's fault.
 const GRAIN: Micros = 2_000;
 const MILLI: Micros = 1_000;
+/// One part in so many is what two clocks may drift apart.
+const DRIFT: Micros = 5_000;
 
-/// Recent round trips, and the guard that lateness may use half of.
+/// Recent round trips, what they say of the store's clock, and the guard that lateness may use half of.
 #[derive(Debug)]
 pub struct Link {
     guard: Micros,
     trips: VecDeque<Micros>,
+    ahead: Option<Ahead>,
+}
+
+/// How far the store's clock is ahead of our monotonic one: between these, as of a moment.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    least: Micros,
+    most: Micros,
+    as_of: Micros,
 }
 
 impl Link {
     pub fn new(guard: Micros) -> Self {
-        Self { guard, trips: VecDeque::with_capacity(TRIPS) }
+        Self { guard, trips: VecDeque::with_capacity(TRIPS), ahead: None }
     }
 
-    pub fn heard(&mut self, trip: Micros) {
+    /// A call sent at `sent` was answered at `store_now` and heard of `now`.
+    pub fn heard(&mut self, sent: Moment, now: Moment, store_now: Micros) {
         if self.trips.len() == TRIPS {
             self.trips.pop_front();
         }
-        self.trips.push_back(trip.max(0));
+        self.trips.push_back((now.mono - sent.mono).max(0));
+        // Each way took at least half of the smallest round trip. What earlier replies said still holds, but
+        // for drift: a slow reply leaves the slots it tells of as exact as a fast one.
+        let half = self.half();
+        let (least, most) = (store_now - now.mono + half, store_now - sent.mono - half);
+        let known = self.ahead.map(|ahead| {
+            let drift = (now.mono - ahead.as_of) / DRIFT;
+            (least.max(ahead.least - drift), most.min(ahead.most + drift))
+        });
+        // Without an overlap one of the clocks has been set, or the way is not what it seemed: begin anew.
+        let (least, most) = known.filter(|(least, most)| least <= most).unwrap_or((least, most.max(least)));
+        self.ahead = Some(Ahead { least, most, as_of: now.mono });
+    }
+
+    /// The moment of a slot on our monotonic clock: not before the first, not after the second.
+    pub fn local(&self, slot: Micros) -> (Micros, Micros) {
+        self.ahead.map_or((slot, slot), |ahead| (slot - ahead.most, slot - ahead.least))
     }
 
     /// The smallest round trip: what distance costs. Nothing is guessed before the first reply.
@@ -35,13 +63,16 @@ impl Link {
         self.trips.iter().copied().min().unwrap_or(0)
     }
 
-    /// How long before a slot its confirmation sets out. The p90, not the largest: one stall must not
-    /// buy a bigger share for the next 32 calls.
-    pub fn confirm_lead(&self) -> Micros {
+    /// The usual round trip on a bad day. Not the largest: one stall must not count for the next 32 calls.
+    fn p90(&self) -> Micros {
         let mut sorted: Vec<_> = self.trips.iter().copied().collect();
         sorted.sort_unstable();
-        let p90 = sorted.get(sorted.len() * 9 / 10).copied().unwrap_or(MILLI);
-        (p90 + MILLI).min(self.horizon())
+        sorted.get(sorted.len() * 9 / 10).copied().unwrap_or(0)
+    }
+
+    /// How long before a slot its confirmation sets out.
+    pub fn confirm_lead(&self) -> Micros {
+        (self.p90() + MILLI).min(self.horizon())
     }
 
     pub fn horizon(&self) -> Micros {
@@ -53,20 +84,26 @@ impl Link {
         (self.horizon() / 2).max(self.smallest() + 5 * MILLI)
     }
 
-    /// Just enough that a usual reply is at most a quarter of the guard late.
+    /// Just enough that the fastest reply is a quarter of the guard late, and nearly all are late by no more
+    /// than half: every bit more would be a hole in a stream that others book up to now.
     pub fn lead(&self) -> Micros {
-        (self.smallest() / 2 - self.guard / 4).max(0)
+        let fastest = self.half() - self.guard / 4;
+        let usual = self.p90() - self.half() - self.lateness() + MILLI;
+        fastest.max(usual).clamp(0, self.horizon() / 2)
     }
 
-    /// Half the way: how long ago the store answered.
+    /// Half the way: how long ago the store answered, at least.
     pub fn half(&self) -> Micros {
         self.smallest() / 2
     }
 
-    /// How long after its call was sent a permit with this delay may still fly: no later than the guard
-    /// forgives, and no later than a pause may take to be heard.
-    pub fn fresh_for(&self, delay: Micros) -> Micros {
-        let late = self.half() + delay + (self.guard / 2).max(GRAIN);
-        late.min(self.horizon() + self.smallest())
+    /// How much later than its slot a permit may fly: half of the guard, the other half is the wire's.
+    pub fn lateness(&self) -> Micros {
+        (self.guard / 2).max(GRAIN)
+    }
+
+    /// How long after its call was sent a permit needs the store's word anew: a pause may have come.
+    pub fn trusted_for(&self) -> Micros {
+        self.horizon() + self.smallest()
     }
 }

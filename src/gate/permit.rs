@@ -21,7 +21,7 @@ pub struct Permit {
     pub booked: Booked,
     pub generation: Generation,
     pub stage: Stage,
-    /// The slot on our monotonic clock.
+    /// The slot on our monotonic clock, at the latest.
     pub due: Micros,
     /// When the call that told of it was sent, and how long after that it may still fly.
     sent: Moment,
@@ -35,25 +35,20 @@ pub struct Permit {
 
 impl Permit {
     pub fn new(cost: i64, slot: Micros, now: Moment, sent: Moment, answer: &Answer, link: &Link) -> Self {
-        let delay = slot - answer.now;
+        let (first, last) = link.local(slot);
         let (tightest, remaining) =
             answer.left.iter().copied().enumerate().min_by_key(|(_, left)| *left).unwrap_or((0, 0));
         Self {
             booked: Booked { slot, cost },
             generation: answer.generation,
             stage: Stage::Ready,
-            due: now.mono.max(now.mono + delay - link.half()),
+            due: now.mono.max(last),
             sent,
-            fresh_for: link.fresh_for(delay),
+            fresh_for: (first + link.lateness() - sent.mono).min(link.trusted_for()),
             waited: 0,
             tightest,
             remaining,
         }
-    }
-
-    /// The same permit after the store has spoken about it once more.
-    pub fn told(&self, slot: Micros, now: Moment, sent: Moment, answer: &Answer, link: &Link) -> Self {
-        Self::new(self.booked.cost, slot, now, sent, answer, link)
     }
 
     /// Whether it may fly at `now`: not so late that the guard would not forgive it.

@@ -84,6 +84,15 @@ impl<W> Queue<W> {
         Some(waiter)
     }
 
+    /// One that would not wait has been granted a permit that is due at once: it stays for that.
+    pub fn promise(&mut self, ticket: Ticket, until: Micros) {
+        if self.waiters.get(&ticket).is_some_and(|waiter| waiter.patience == Patience::Reject)
+            && let Some(waiter) = self.remove(ticket)
+        {
+            self.push(ticket, Waiter { patience: Patience::Until(until), ..waiter });
+        }
+    }
+
     pub fn pop_first(&mut self) -> Option<Waiter<W>> {
         let ticket = *self.waiters.first_key_value()?.0;
         self.remove(ticket)

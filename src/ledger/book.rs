@@ -86,15 +86,15 @@ impl Ledger {
 
         let ours = call.generation == Some(self.generation);
         if ours {
-            for &booked in call.returns.iter().filter(|&booked| !desk.is_promise(booked)) {
-                desk.give(booked);
+            for booked in &call.returns {
+                desk.give(*booked);
             }
         }
         let start = now + call.lead;
         desk.base = start.max(self.pause);
         let reach = call.horizon / 10 * 8;
-        let confirmed: Vec<_> = call.confirms.iter().map(|&booked| desk.confirm(booked, ours)).collect();
-        let far_held = confirmed.iter().any(|&slot| slot > now + reach);
+        let confirmed = desk.confirm(&call.confirms, ours);
+        let far_held = confirmed.iter().flatten().any(|&slot| slot > now + reach);
         let mut round = Round {
             start,
             reach,
@@ -206,21 +206,27 @@ impl Desk<'_> {
 
     /// The earliest slot that all limits agree on.
     fn fit(&self, cost: i64) -> Micros {
-        self.agree(|rule, state, t| state.earliest(rule, t, cost, self.resume))
+        self.agree(cost, |rule, state, t| state.earliest(rule, t, cost, self.resume))
     }
 
-    fn agree(&self, earliest: impl Fn(&Rule, &State, Micros) -> Micros) -> Micros {
+    fn earliest_room(&self, cost: i64) -> Micros {
+        self.agree(cost, |rule, state, t| state.room(rule, t, cost, self.resume))
+    }
+
+    fn agree(&self, cost: i64, earliest: impl Fn(&Rule, &State, Micros) -> Micros) -> Micros {
         let mut t = self.base;
-        loop {
+        // What no limit ever admits would be looked for without end.
+        while cost <= self.smallest() {
             let before = t;
             for (rule, state) in &self.limits {
                 t = earliest(rule, state, t);
             }
             // With one limit its own word is final.
             if t == before || self.limits.len() == 1 {
-                return t;
+                break;
             }
         }
+        t
     }
 
     /// Whether the limit itself allows nothing earlier than `slot`.
@@ -239,40 +245,44 @@ impl Desk<'_> {
         }
     }
 
-    /// A slot still ahead is kept. One that has passed is exchanged for the earliest room, out of order
-    /// and pace and moving neither: sent to the tail instead, a busy fleet loses half its quota. One that
-    /// a pause or a lost state has swallowed is booked anew.
-    fn confirm(&mut self, booked: Booked, ours: bool) -> Micros {
-        if ours && !self.is_promise(&booked) {
-            if booked.slot >= self.base {
-                return booked.slot;
-            }
-            self.give(booked);
+    /// A slot still ahead is kept; the others are exchanged. All of these are given back before any is booked:
+    /// they make room for each other.
+    fn confirm(&mut self, confirms: &[Booked], ours: bool) -> Vec<Option<Micros>> {
+        let kept = |booked: &Booked| ours && booked.slot >= self.base;
+        let kept: Vec<_> = confirms.iter().map(kept).collect();
+        for (booked, _) in confirms.iter().zip(&kept).filter(|(_, kept)| ours && !**kept) {
+            self.give(*booked);
         }
+        let confirms = confirms.iter().zip(kept);
+        confirms
+            .map(|(booked, kept)| if kept { Some(booked.slot) } else { self.exchange(booked, ours) })
+            .collect()
+    }
+
+    /// One that has passed gets the earliest room, out of order and pace and moving neither: sent to the tail
+    /// instead, a busy fleet loses half its quota. One that a pause or a lost state has swallowed is booked
+    /// anew.
+    fn exchange(&mut self, booked: &Booked, ours: bool) -> Option<Micros> {
         let anew = !ours || self.base == self.resume;
-        let slot = if anew {
-            self.fit(booked.cost)
-        } else {
-            self.agree(|rule, state, t| state.room(rule, t, booked.cost, self.resume))
-        };
-        if let Some(promise) = self.limits.iter().find_map(|(rule, _)| rule.promise(slot)) {
-            return promise;
+        let slot = if anew { self.fit(booked.cost) } else { self.earliest_room(booked.cost) };
+        if self.is_beyond(slot, booked.cost) {
+            return None;
         }
         if anew {
             self.put(slot, booked.cost);
-            return slot;
+            return Some(slot);
         }
         let how = Taking { now: self.now, waited: false, paces: false };
         for (rule, state) in &mut self.limits {
             state.take(rule, slot, booked.cost, how, self.resume);
             self.touched = true;
         }
-        slot
+        Some(slot)
     }
 
-    /// Whether a permit was only promised, see [`Rule::promise`]: there is nothing to give back or to keep.
-    fn is_promise(&self, booked: &Booked) -> bool {
-        self.limits.iter().any(|(rule, _)| rule.is_promise(booked.slot))
+    /// Whether a slot cannot be booked: it lies beyond the resets handed in, or there is no such slot at all.
+    fn is_beyond(&self, slot: Micros, cost: i64) -> bool {
+        cost > self.smallest() || self.limits.iter().any(|(rule, _)| rule.beyond(slot))
     }
 
     fn serve(&mut self, want: &Want, round: &mut Round) -> Outcome {
@@ -297,7 +307,7 @@ impl Desk<'_> {
             }
             let step = self.limits.iter().map(|(rule, _)| rule.spacing(want.cost)).max().unwrap_or(0);
             let free = slot <= self.base;
-            let beyond = self.limits.iter().any(|(rule, _)| rule.beyond(slot));
+            let beyond = self.is_beyond(slot, want.cost);
             let far = slot > self.now + round.reach && (round.granted > 0 || round.far_held);
             let share = round.granted > 0
                 && if free {

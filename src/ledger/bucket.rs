@@ -48,11 +48,11 @@ impl Rule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Whole tokens at `last_time`, and `rem` parts of one in 1/`period`. A `last_time` in the future is
-    /// when the last token was promised: the bucket is empty until then.
+    /// when the last token was promised: nothing before then.
     pub tokens: i64,
     pub last_time: Micros,
     pub rem: i64,
-    /// When the last booking was charged.
+    /// When the last booking was charged; 0: nothing can be given back to it any more.
     pub tail: Micros,
     /// Tokens charged when they were there, to fly later (another limit, or a reply that takes its time):
     /// until then the capacity is lower by them, else they would fly on top of a full bucket.
@@ -65,6 +65,8 @@ impl State {
         while let Some(cell) = self.held.get(0).filter(|cell| cell.latest <= now) {
             self.refill(rule, cell.latest);
             self.held.drop_until(cell.latest);
+            // How much of a token given back would have been too much before, nobody knows any more.
+            self.tail = 0;
         }
         self.refill(rule, now);
     }
@@ -76,13 +78,14 @@ impl State {
         let capacity = rule.capacity - self.held.used;
         let missing = (capacity - self.tokens) * rule.period - self.rem;
         let elapsed = now - self.last_time;
-        if elapsed >= rule.wait(missing) {
-            self.tokens = capacity;
-            self.rem = 0;
+        if elapsed > rule.wait(missing) {
+            // Full: a token given back from now on is lost already.
+            (self.tokens, self.rem, self.tail) = (capacity, 0, 0);
         } else {
-            let parts = elapsed * rule.tokens + self.rem;
-            self.tokens += parts / rule.period;
-            self.rem = parts % rule.period;
+            // In the microsecond in which it gets full what that is too long is carried: else rounding
+            // would cost a little of every token.
+            let parts = self.tokens * rule.period + self.rem + elapsed * rule.tokens;
+            (self.tokens, self.rem) = (parts / rule.period, parts % rule.period);
         }
         self.last_time = now;
     }
@@ -100,7 +103,7 @@ impl State {
         then.resume(rule, resume);
         then.prune(rule, t);
         if then.tokens >= cost {
-            return t;
+            return t.max(then.last_time);
         }
         loop {
             let at = then.last_time + rule.wait((cost - then.tokens) * rule.period - then.rem);
@@ -129,11 +132,10 @@ impl State {
     }
 
     /// Gives back only if nothing was charged since: a bucket that was full in between has lost the token
-    /// already, and a later slot may rest on it.
+    /// already, and a later slot may rest on it. What is held aside stays: its cell may hold others' tokens.
     pub fn give(&mut self, rule: &Rule, now: Micros, slot: Micros, cost: i64) -> bool {
-        let held = self.held.remove(rule.cell, slot, cost);
         if slot != self.tail {
-            return held;
+            return false;
         }
         if self.last_time > now {
             self.last_time -= cost * rule.period / rule.tokens;

@@ -70,8 +70,8 @@ pub struct Answer {
     pub now: Micros,
     pub generation: Generation,
     pub pause: Micros,
-    /// Slots of the confirmed permits, in their order.
-    pub confirmed: Vec<Micros>,
+    /// Slots of the confirmed permits, in their order; `None`: nothing can be had for it yet, ask anew.
+    pub confirmed: Vec<Option<Micros>>,
     pub outcomes: Vec<Outcome>,
     /// No booking of what was asked for last flies before this, and the limit that makes it so.
     pub next: Option<Refused>,

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use super::Micros;
 
 /// Everything booked within one `width` of time. Towards the past a cell counts from its latest slot,
-/// towards the future from its start: whichever side is looked from, it never counts for too short.
+/// towards the future from its earliest: whichever side is looked from, it never counts for too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
+    pub earliest: Micros,
     pub latest: Micros,
     pub count: i64,
 }
@@ -46,10 +47,11 @@ impl Cells {
         match self.find(width, slot) {
             Ok(at) => {
                 let cell = &mut self.cells[at];
+                cell.earliest = cell.earliest.min(slot);
                 cell.latest = cell.latest.max(slot);
                 cell.count += count;
             }
-            Err(at) => self.cells.insert(at, Cell { latest: slot, count }),
+            Err(at) => self.cells.insert(at, Cell { earliest: slot, latest: slot, count }),
         }
     }
 

@@ -63,18 +63,6 @@ impl Rule {
     pub fn beyond(&self, t: Micros) -> bool {
         matches!(self, Self::Calendar(rule) if t >= rule.end())
     }
-
-    /// What to tell of a slot that lies beyond the resets handed in: when to ask again. Nothing is booked.
-    pub fn promise(&self, slot: Micros) -> Option<Micros> {
-        match self {
-            Self::Calendar(rule) if self.beyond(slot) => Some(rule.end() - 1),
-            _ => None,
-        }
-    }
-
-    pub fn is_promise(&self, slot: Micros) -> bool {
-        matches!(self, Self::Calendar(rule) if rule.resets.contains(&(slot + rule.guard + 1)))
-    }
 }
 
 impl State {

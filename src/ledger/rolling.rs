@@ -107,7 +107,7 @@ impl State {
         while let Some(cell) = self.log.get(first) {
             let begin = cell.latest.min(t);
             while let Some(next) = self.log.get(end) {
-                if next.latest - next.latest.rem_euclid(rule.cell) >= begin + rule.span {
+                if next.earliest >= begin + rule.span {
                     break;
                 }
                 used += next.count;

@@ -35,6 +35,20 @@ pub trait Store: Send + Sync + 'static {
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek>;
 }
 
+impl<S: Store> Store for Arc<S> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+        (**self).book(quota, call)
+    }
+
+    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
+        (**self).pause(quota, time)
+    }
+
+    fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {
+        (**self).peek(quota)
+    }
+}
+
 impl Quota {
     /// The limits as numbers; calendars as they stand around `now`.
     pub fn rules(&self, now: Micros) -> Vec<Named> {

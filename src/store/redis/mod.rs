@@ -226,7 +226,7 @@ impl RedisStore {
 
     fn explain(&self, error: &RedisError) -> StoreError {
         let address = self.address();
-        if error.is_io_error() || error.is_unrecoverable_error() {
+        if error.is_io_error() || error.kind() == ErrorKind::ClusterConnectionNotFound {
             return StoreError::unreachable(format!("cannot reach Redis ({address}): {error}"));
         }
         let error = error.to_string();
@@ -236,7 +236,7 @@ impl RedisStore {
             format!("; one of the keys {keys} is used for something else: remove it or choose another prefix")
         } else if has(&["NOPERM", "NoPerm", "ACL", "can't run this command", "can't access"]) {
             format!("; allow the user the keys ~{keys} and the commands listed at RedisStore")
-        } else if has(&["NOAUTH", "WRONGPASS", "AuthenticationFailed"]) {
+        } else if has(&["NOAUTH", "WRONGPASS", "AuthenticationFailed", "unauthenticated"]) {
             "; check user and password".to_owned()
         } else if has(&["READONLY", "ReadOnly"]) {
             "; this is a replica: connect to the primary".to_owned()

@@ -63,6 +63,7 @@ mod tests {
     fn a_changed_script_is_a_decision() {
         let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&PEEK, "peek")];
         let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
-        assert_eq!(shas, ["book", "pause", "peek"]);
+        let pins = ["book 0", "pause 0", "peek 0"];
+        assert_eq!(shas, pins);
     }
 }

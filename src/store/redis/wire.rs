@@ -148,7 +148,7 @@ pub(super) fn booked(text: &str, call: &Call, limits: usize) -> Result<Reply, St
         let at = read.number()?;
         let generation = Generation { ordinal: read.number()?, since: read.number()? };
         let pause = read.number()?;
-        let confirmed = read.list(call.confirms.len(), |read| Some(at + read.number()?))?;
+        let confirmed = read.list(call.confirms.len(), |read| read.maybe(at))?;
         if read.number()? != call.wants.len() as i64 {
             return None;
         }
@@ -225,7 +225,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn list(&mut self, len: usize, read: impl Fn(&mut Self) -> Option<i64>) -> Option<Vec<i64>> {
+    /// `Some(None)`: none.
+    fn maybe(&mut self, at: Micros) -> Option<Option<Micros>> {
+        Some(if self.number()? == 0 { None } else { Some(at + self.number()?) })
+    }
+
+    fn list<T>(&mut self, len: usize, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         if self.number()? != len as i64 {
             return None;
         }
@@ -263,5 +268,131 @@ impl<'a> Reader<'a> {
 
     fn end(&mut self) -> Option<()> {
         self.numbers.next().is_none().then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, rule: Rule) -> (Named, String) {
+        (Named { name: name.to_owned(), rule }, format!("text of {name}"))
+    }
+
+    fn booking(limits: &[(Named, String)], call: &Call) -> Result<Request, StoreError> {
+        let (limits, texts): (Vec<_>, Vec<_>) = limits.iter().cloned().unzip();
+        Subject { prefix: "p", provider: "acme", limits: &limits, texts: &texts }.book(Some(9), call)
+    }
+
+    #[test]
+    fn a_booking_is_flat() {
+        let limits = [
+            named("a", Rule::rolling(100, 60_000_000, 600_000, true)),
+            named("b", Rule::bucket(10, 1_000_000, 20, 0)),
+            named("c", Rule::calendar(7, 5, vec![1, 20, 30])),
+        ];
+        let call = Call {
+            member: u64::MAX,
+            number: 3,
+            generation: Some(Generation { ordinal: 2, since: 4 }),
+            lead: 11,
+            horizon: 50_000,
+            more: true,
+            returns: vec![Booked { slot: 15, cost: 2 }],
+            wants: vec![
+                Want { cost: 1, budget: None, count: 4 },
+                Want { cost: 1, budget: Some(Micros::MAX), count: 5 },
+            ],
+            ..Call::default()
+        };
+        let request = booking(&limits, &call).expect("a request");
+        let keys = ["control", "a", "a:log", "b", "c"].map(|name| format!("p:v1:{{acme}}:{name}"));
+        assert_eq!(request.keys, keys);
+        assert_eq!(
+            request.args.join(" "),
+            "9 3 a text of a rolling 100 60600000 234375 300000 1 b text of b bucket 20 1 100000 3906 \
+             c text of c calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 50000 1 0 1 15 2 0 2 1  4 \
+             1 9007199254740992 5"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_an_error() {
+        let error = booking(
+            &[named("a", Rule::rolling(1, 1_000, 0, true)), named("a", Rule::rolling(2, 1_000, 0, true))],
+            &Call::default(),
+        );
+        assert!(error.expect_err("one state for two").to_string().contains("count the same (a)"));
+        let wide = Rule::bucket(89_999_999, 7_200_000_000, 1, 3_600_000_000);
+        let error = booking(&[named("a", wide)], &Call::default()).expect_err("above 2^53");
+        assert!(error.to_string().contains("counted exactly"));
+    }
+
+    fn asked() -> Call {
+        Call {
+            confirms: vec![Booked { slot: 1, cost: 1 }; 2],
+            wants: vec![
+                Want { cost: 1, budget: None, count: 5 },
+                Want { cost: 1, budget: Some(0), count: 1 },
+            ],
+            ..Call::default()
+        }
+    }
+
+    /// Repeated at 1007, decided at 1000.
+    const ANSWER: &str = "1 1007 1000 3 900 0 2 1 50 0 2 2 10 1 5 3 0 0 1 40 1 1 60 -1 1 2 17 0";
+
+    #[test]
+    fn an_answer_is_read() {
+        let answer = Answer {
+            now: 1007,
+            generation: Generation { ordinal: 3, since: 900 },
+            pause: 0,
+            confirmed: vec![Some(1050), None],
+            outcomes: vec![
+                Outcome { slots: vec![1010, 1015, 1020, 1025], refused: None },
+                Outcome { slots: vec![], refused: Some(Refused { at: 1040, limit: Some(1) }) },
+            ],
+            next: Some(Refused { at: 1060, limit: None }),
+            paced: true,
+            left: vec![17, 0],
+        };
+        assert_eq!(booked(ANSWER, &asked(), 2), Ok(Reply::Booked(answer)));
+        assert_eq!(booked("0 1007", &asked(), 2), Ok(Reply::Stale(1007)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_an_error() {
+        let words: Vec<_> = ANSWER.split(' ').collect();
+        let mut texts = vec![format!("{ANSWER} 1"), "".into(), "0".into(), "2 5".into(), "0 5 5".into()];
+        texts.extend((0..words.len()).map(|len| words[..len].join(" ")));
+        for at in 0..words.len() {
+            for wrong in ["x", "1.5", "9223372036854775807", "-9223372036854775808", "4000000000"] {
+                let mut words = words.clone();
+                words[at] = wrong;
+                // Some of these are answers nobody gives; none may panic or fill the memory.
+                let _ = booked(&words.join(" "), &asked(), 2);
+                if !["4000000000"].contains(&wrong) {
+                    texts.push(words.join(" "));
+                }
+            }
+        }
+        for text in texts {
+            let error = booked(&text, &asked(), 2).expect_err(&text);
+            assert!(!error.is_unreachable(), "{text}");
+            peeked(&text, 2).map(|_| ()).unwrap_or_default();
+            paused(&text).map(|_| ()).unwrap_or_default();
+        }
+    }
+
+    #[test]
+    fn looks_and_pauses_are_read() {
+        let peek = Peek { now: 5, pause: 0, limits: vec![(3, 5), (0, 99)] };
+        assert_eq!(peeked("1 5 0 3 5 0 99", 2), Ok(Ok(peek)));
+        assert_eq!(peeked("0 5", 2), Ok(Err(5)));
+        assert!(peeked("1 5 0 3 5", 2).is_err());
+        assert_eq!(paused("1 5 25"), Ok(20));
+        assert!(paused("1 5").is_err());
+        assert!(paused("0 5").is_err());
     }
 }

@@ -1,0 +1,80 @@
+//! The proof: real processes share one quota through a real Redis, and an upstream that counts for itself
+//! tells how many requests arrived in which window.
+//!
+//! ```text
+//! cargo run --release --example fleet -- --replicas 8 --limit 100/1s --tasks 50 --seconds 10
+//! ```
+//!
+//! This process is upstream and judge; it starts itself once more for each replica.
+
+mod args;
+mod child;
+mod clock;
+mod draw;
+mod plot;
+mod quota;
+mod redis;
+mod replicas;
+mod report;
+mod upstream;
+
+use std::{env, error::Error, ffi::OsString, process::ExitCode};
+
+use self::{args::Args, redis::Redis, report::Report, upstream::Upstream};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let args = Args::read();
+    let outcome = match args.child {
+        Some(number) => child::run(&args, number),
+        None => prove(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fleet: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn prove(args: &Args) -> Outcome<()> {
+    let limits = args.upstream_limits()?;
+    let upstream = match args.upstream {
+        Some(_) => None,
+        None => Some(Upstream::start(args.upstream_kind, &limits)?),
+    };
+    let redis = match args.redis {
+        Some(_) => None,
+        None => Some(Redis::start()?),
+    };
+
+    // The replicas get what we got, and where things are.
+    let mut options: Vec<OsString> = env::args_os().skip(1).collect();
+    let mut add = |name: &str, value: &str| options.extend([name.into(), value.into()]);
+    add("--run", &format!("fleet-{}-{:04x}", std::process::id(), fastrand::u16(..)));
+    if let Some(upstream) = &upstream {
+        add("--upstream", &upstream.url);
+    }
+    if let Some(redis) = &redis {
+        add("--redis", &redis.url);
+    }
+    let tallies = replicas::run(args, &options, upstream.as_ref())?;
+    drop(redis);
+
+    let arrivals = upstream.map(|upstream| upstream.arrivals());
+    let (report, trace) = Report::new(args, &limits, &tallies, arrivals);
+    let table = draw::text(&report, &limits[0]);
+    if let Some(file) = &args.plot {
+        plot::draw(file, &trace, &limits[0])
+            .map_err(|error| format!("cannot draw {}: {error}", file.display()))?;
+    }
+    if args.json {
+        eprint!("{table}");
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        print!("{table}");
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+-- The log of a rolling window: where there is room, and what a booking does to it.
+
+-- Nothing is booked after `t`: only the interval that ends at `t` counts.
+local function room_at_the_end(rule, state, t, cost)
+  local used = state.log.used
+  local at = 1
+  local cell = cells.get(state.log, at)
+  while cell do
+    if cell.latest > t - rule.span then
+      if used + cost <= rule.max then
+        break
+      end
+      t = cell.latest + rule.span
+    end
+    used = used - cell.count
+    at = at + 1
+    cell = cells.get(state.log, at)
+  end
+  return t
+end
+
+-- The first cell of the last interval containing `t` that has no room for `cost`, else nil.
+local function overfull(rule, state, t, cost)
+  local log = state.log
+  local first = 1
+  local cell = cells.get(log, first)
+  while cell and cell.latest <= t - rule.span do
+    first = first + 1
+    cell = cells.get(log, first)
+  end
+  local behind, used, found = first, 0, nil
+  while cell do
+    local begin = math.min(cell.latest, t)
+    local next = cells.get(log, behind)
+    while next and next.earliest < begin + rule.span do
+      used = used + next.count
+      behind = behind + 1
+      next = cells.get(log, behind)
+    end
+    if used + cost > rule.max then
+      found = cell.latest
+    end
+    if cell.latest > t then
+      break
+    end
+    used = used - cell.count
+    first = first + 1
+    cell = cells.get(log, first)
+  end
+  return found
+end
+
+-- The earliest moment from `t` on at which every interval that contains it, what is booked in the
+-- future included, has room for `cost`.
+function rolling.room(rule, state, t, cost)
+  -- The usual case, without a walk.
+  if state.log.used + cost <= rule.max then
+    return t
+  end
+  while true do
+    local last = cells.last(state.log)
+    if not last then
+      return t
+    elseif last.latest <= t then
+      return room_at_the_end(rule, state, t, cost)
+    end
+    local oldest = overfull(rule, state, t, cost)
+    if not oldest then
+      return t
+    end
+    t = oldest + rule.span
+  end
+end
+
+-- A slot that waits for ANOTHER limit moves neither order nor pace, else a saturated route would hold up
+-- the rest.
+function rolling.take(rule, state, slot, cost, how, resume)
+  cells.add(state.log, rule.cell, slot, cost)
+  if how.waited then
+    state.tail = math.max(state.tail, slot)
+  end
+  if not rule.paced then
+    return
+  end
+  -- Paced from the booking that fills the window, until two windows pass without one that finds it half
+  -- full. A stream at the very limit never refills a hole: it would look idle and burst again.
+  local full = state.log.used + cost > rule.max
+  local busy = rolling.is_paced(rule, state, slot, resume) and 2 * state.log.used >= rule.max
+  if full or busy then
+    state.paced_until = math.max(state.paced_until, slot + 2 * rule.span)
+  end
+  if how.paces then
+    local base = math.max(state.pace, resume, slot - rule.slack)
+    local rem = base == state.pace and state.pace_rem or 0
+    local step
+    step, state.pace_rem = spacing(cost, rule.span, rule.max, rem)
+    state.pace = base + step
+  end
+end
+
+function rolling.give(rule, state, now, slot, cost)
+  return cells.remove(state.log, rule.cell, slot, cost)
+end
+
+function rolling.left(rule, state)
+  return math.max(rule.max - state.log.used, 0)
+end
+
+-- From when on this state equals a fresh one.
+function rolling.idle_at(rule, state)
+  local last = cells.last(state.log)
+  local free = last and last.latest + rule.span or 0
+  return math.max(free, state.paced_until, state.pace, state.tail)
+end

@@ -1,0 +1,423 @@
+//! Random histories of a small fleet, played to anything that decides.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use proptest::{collection::vec, prelude::*, sample::select};
+use tollgate::ledger::{Booked, Call, Generation, Micros, Named, Peek, Reply, Rule, SECOND, Want};
+
+pub const EPOCH: Micros = 1_700_000_000 * SECOND;
+/// A member unheard of for longer is forgotten, its numbers too.
+const FORGOTTEN: Micros = 60 * SECOND;
+
+/// What a history is played to.
+pub trait Machine {
+    fn book(&mut self, now: Micros, limits: &[Named], call: &Call) -> Reply;
+    fn pause(&mut self, now: Micros, time: Micros) -> Micros;
+    fn peek(&mut self, now: Micros, limits: &[Named]) -> Option<Peek>;
+}
+
+/// Under which limits what happened.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// No booking reaches further ahead than these parts of the shortest window.
+    pub near: Part,
+    pub limits: Vec<Kind>,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Rolling { max: i64, window: Micros, guard: Micros, paced: bool },
+    Bucket { max: i64, window: Micros, burst: i64, guard: Micros },
+    Calendar { max: i64, period: Micros, guard: Micros },
+}
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    Book(Booking),
+    /// Many small bookings of one member, so many parts of a thousand of the shortest window apart.
+    Stream {
+        member: u64,
+        times: u32,
+        apart: i64,
+        cost: Part,
+    },
+    /// The member's last call comes once more.
+    Repeat(u64),
+    Pause(Part),
+    /// Parts of the shortest window go by.
+    Pass(Part),
+    /// Parts of the longest.
+    PassLong(Part),
+    PassMicros(Micros),
+    /// The clock steps back by parts of the shortest window.
+    Back(Part),
+    Peek,
+}
+
+/// Parts of a thousand.
+pub type Part = i64;
+
+#[derive(Clone, Debug)]
+pub struct Booking {
+    pub member: u64,
+    /// Bits: which limits.
+    pub set: u8,
+    pub lead: Part,
+    pub horizon: Micros,
+    pub more: bool,
+    pub goodbye: bool,
+    /// Which of the permits held are given back or confirmed.
+    pub returns: Vec<usize>,
+    pub confirms: Vec<usize>,
+    /// Cost as part of the most, budget as part of the shortest window, and how many.
+    pub wants: Vec<(Part, Option<Part>, u32)>,
+    pub generation: Known,
+    /// Periods by which the resets told are off.
+    pub off: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Known {
+    Right,
+    Wrong,
+    Nothing,
+}
+
+/// A permit in the end: not given back, and not exchanged since.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    pub set: u8,
+    pub slot: Micros,
+    pub cost: i64,
+    /// When it flies by a clock that never steps.
+    pub flies: Micros,
+    /// Too far ahead to fly unconfirmed.
+    pub far: bool,
+    member: u64,
+    generation: Generation,
+}
+
+impl Kind {
+    pub fn max(self) -> i64 {
+        match self {
+            Self::Rolling { max, .. } | Self::Calendar { max, .. } => max,
+            Self::Bucket { .. } => match self.rule(EPOCH) {
+                Rule::Bucket(rule) => rule.capacity,
+                _ => unreachable!(),
+            },
+        }
+    }
+
+    pub fn window(self) -> Micros {
+        match self {
+            Self::Rolling { window, .. } | Self::Bucket { window, .. } => window,
+            Self::Calendar { period, .. } => period,
+        }
+    }
+
+    pub fn rule(self, around: Micros) -> Rule {
+        match self {
+            Self::Rolling { max, window, guard, paced } => Rule::rolling(max, window, guard, paced),
+            Self::Bucket { max, window, burst, guard } => Rule::bucket(max, window, burst, guard),
+            Self::Calendar { max, period, guard } => {
+                let mut first = around / period + 1;
+                while reset(period, first) > around {
+                    first -= 1;
+                }
+                Rule::calendar(max, guard, (first..first + 5).map(|k| reset(period, k)).collect())
+            }
+        }
+    }
+}
+
+/// Some periods are longer than others, as days are.
+pub fn reset(period: Micros, k: i64) -> Micros {
+    k * period + if k % 3 == 0 { period / 7 } else { 0 }
+}
+
+impl History {
+    fn shortest(&self) -> Micros {
+        self.limits.iter().map(|limit| limit.window()).min().unwrap_or(1)
+    }
+
+    fn longest(&self) -> Micros {
+        self.limits.iter().map(|limit| limit.window()).max().unwrap_or(1)
+    }
+
+    fn named(&self, set: u8, around: Micros) -> Vec<Named> {
+        let chosen = self.limits.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0);
+        chosen.map(|(at, limit)| Named { name: format!("limit{at}"), rule: limit.rule(around) }).collect()
+    }
+
+    /// At least one of the limits there are.
+    fn set(&self, bits: u8) -> u8 {
+        let all = (1 << self.limits.len()) - 1;
+        if bits & all == 0 { all } else { bits & all }
+    }
+}
+
+/// The members and their permits.
+#[derive(Default)]
+struct Fleet {
+    now: Micros,
+    /// How far the clock has stepped back so far.
+    behind: Micros,
+    generation: Option<Generation>,
+    number: i64,
+    flights: Vec<Flight>,
+    last: Vec<(u64, Micros, Vec<Named>, Call)>,
+}
+
+/// Plays it and tells which permits fly.
+pub fn play(history: &History, machine: &mut impl Machine) -> Vec<Flight> {
+    let mut fleet = Fleet { now: EPOCH, ..Fleet::default() };
+    let window = history.shortest();
+    let part = |part: Part| (i128::from(part) * i128::from(window) / 1_000) as Micros;
+    for step in &history.steps {
+        match step {
+            Step::Book(booking) => fleet.book(history, machine, booking),
+            Step::Stream { member, times, apart, cost } => {
+                for _ in 0..*times {
+                    let booking = Booking {
+                        member: *member,
+                        set: u8::MAX,
+                        lead: 0,
+                        horizon: 50_000,
+                        more: false,
+                        goodbye: false,
+                        returns: vec![],
+                        confirms: vec![],
+                        wants: vec![(*cost, None, 1)],
+                        generation: Known::Right,
+                        off: 0,
+                    };
+                    fleet.book(history, machine, &booking);
+                    fleet.now += part(*apart);
+                }
+            }
+            Step::Repeat(member) => fleet.repeat(machine, *member),
+            Step::Pause(time) => {
+                machine.pause(fleet.now, part(*time));
+            }
+            Step::Pass(time) => fleet.now += part(*time),
+            Step::PassLong(part) => fleet.now += history.longest() / 1_000 * part,
+            Step::PassMicros(time) => fleet.now += time,
+            Step::Back(time) => {
+                fleet.now -= part(*time);
+                fleet.behind += part(*time);
+            }
+            Step::Peek => {
+                machine.peek(fleet.now, &history.named(u8::MAX, fleet.now));
+            }
+        }
+    }
+    machine.peek(fleet.now, &history.named(u8::MAX, fleet.now));
+    fleet.flights
+}
+
+impl Fleet {
+    fn book(&mut self, history: &History, machine: &mut impl Machine, booking: &Booking) {
+        let set = history.set(booking.set);
+        let part = |part: Part| (i128::from(part) * i128::from(history.shortest()) / 1_000) as Micros;
+        let off = history.longest() * booking.off;
+        let limits = history.named(set, self.now + off);
+        let most = limits.iter().map(|limit| limit.rule.max()).min().unwrap_or(1);
+        let cost = |part: Part| (part * most / 1_000).max(1);
+
+        let generation = match booking.generation {
+            Known::Right => self.generation,
+            Known::Wrong => self.generation.map(|it| Generation { since: it.since - 1, ..it }),
+            Known::Nothing => None,
+        };
+        let ours = generation.is_some() && generation == self.generation;
+        let mut pick = |picks: &[usize]| {
+            let mut picked = vec![];
+            for pick in picks {
+                let own = |flight: &Flight| flight.member == booking.member && flight.set == set;
+                let held: Vec<_> = (0..self.flights.len()).filter(|&at| own(&self.flights[at])).collect();
+                if !held.is_empty() {
+                    picked.push(self.flights.remove(held[held.len() - 1 - pick % held.len()]));
+                }
+            }
+            picked
+        };
+        let (returned, offered) = (pick(&booking.returns), pick(&booking.confirms));
+        let booked = |flights: &[Flight]| -> Vec<_> {
+            flights.iter().map(|flight| Booked { slot: flight.slot, cost: flight.cost }).collect()
+        };
+        self.number += 1;
+        let call = Call {
+            member: booking.member,
+            number: self.number,
+            generation,
+            lead: part(booking.lead),
+            horizon: booking.horizon.min(part(history.near)),
+            more: booking.more,
+            goodbye: booking.goodbye,
+            returns: booked(&returned),
+            confirms: booked(&offered),
+            wants: booking
+                .wants
+                .iter()
+                .map(|&(of, budget, count)| Want { cost: cost(of), budget: budget.map(part), count })
+                .collect(),
+        };
+        let answer = match machine.book(self.now, &limits, &call) {
+            Reply::Booked(answer) => answer,
+            Reply::Stale(_) => {
+                self.flights.extend(returned.into_iter().chain(offered));
+                return;
+            }
+        };
+        let reach = call.horizon / 10 * 8;
+        let flight = |slot: Micros, cost: i64| Flight {
+            set,
+            slot,
+            cost,
+            flies: slot + self.behind,
+            far: slot > self.now + reach,
+            member: call.member,
+            generation: answer.generation,
+        };
+        assert!(ours || returned.is_empty() || self.generation == Some(answer.generation));
+        let confirmed = answer.confirmed.iter().zip(&offered);
+        let mut booked: Vec<_> = confirmed.filter_map(|(&slot, old)| Some(flight(slot?, old.cost))).collect();
+        for (outcome, want) in answer.outcomes.iter().zip(&call.wants) {
+            booked.extend(outcome.slots.iter().map(|&slot| flight(slot, want.cost)));
+        }
+        self.flights.extend(booked);
+        self.generation = Some(answer.generation);
+        self.last.retain(|(member, ..)| *member != call.member);
+        self.last.push((call.member, self.now, limits, call));
+    }
+
+    fn repeat(&mut self, machine: &mut impl Machine, member: u64) {
+        let last = self.last.iter().find(|last| last.0 == member);
+        // A goodbye ages by the time within which a member is live.
+        if let Some((_, then, limits, call)) = last
+            && then + FORGOTTEN - 2 * SECOND > self.now
+        {
+            machine.book(self.now, limits, call);
+        }
+    }
+}
+
+/// How wild a history may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Wild {
+    pub steps: usize,
+    /// The resets told may be wrong, and the clock may step back by any amount.
+    pub wrong: bool,
+    /// The clock may step back, by less than half the shortest window in all.
+    pub back: bool,
+}
+
+pub fn histories(wild: Wild) -> impl Strategy<Value = History> {
+    let steps = vec(step(wild), 1..wild.steps);
+    (vec(kind(), 1..=3), steps).prop_map(move |(limits, mut steps)| {
+        let mut left = 450;
+        steps.retain(|step| match step {
+            Step::Back(part) if !wild.wrong => {
+                left -= part;
+                wild.back && left >= 0
+            }
+            _ => true,
+        });
+        // What is booked ahead flies later by what the clock steps back: together less than a window.
+        let near = if wild.back && !wild.wrong { 400 } else { 1_000_000_000 };
+        History { near, limits, steps }
+    })
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    let windows =
+        || select(vec![1_000, 10_000, SECOND, 30 * SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND]);
+    let max = || prop_oneof![1..8_i64, select(vec![10, 17, 100, 300, 1_000, 2_000_000])];
+    let guard = || select(vec![0, 10, 50, 200_i64]);
+    prop_oneof![
+        6 => (max(), windows(), guard(), any::<bool>()).prop_map(|(max, window, guard, paced)| {
+            Kind::Rolling { max, window, guard: window / 1_000 * guard, paced }
+        }),
+        2 => (max(), windows(), 1..60_i64, guard()).prop_map(|(max, window, burst, guard)| {
+            // What parsing lets through: products stay below 2^53.
+            let window = window.min(3_600 * SECOND);
+            Kind::Bucket { max, window, burst, guard: window / 1_000 * guard }
+        }).prop_filter("not exact in Lua", |kind| exact(*kind)),
+        2 => (max(), windows(), select(vec![0, 10, 100_i64])).prop_map(|(max, period, guard)| {
+            Kind::Calendar { max, period, guard: period / 1_000 * guard }
+        }),
+        1 => Just(Kind::Rolling { max: 1, window: 60 * SECOND, guard: 600_000, paced: true }),
+        1 => Just(Kind::Rolling { max: 2_000_000, window: SECOND, guard: 50_000, paced: true }),
+        1 => Just(Kind::Bucket { max: 10, window: SECOND, burst: 20, guard: 50_000 }),
+    ]
+}
+
+fn exact(kind: Kind) -> bool {
+    match kind.rule(EPOCH) {
+        Rule::Bucket(rule) => rule.capacity.checked_mul(rule.period).is_some_and(|parts| parts < 1 << 53),
+        _ => true,
+    }
+}
+
+fn step(wild: Wild) -> impl Strategy<Value = Step> {
+    let back: Part = if wild.wrong { 20_000 } else { 200 };
+    prop_oneof![
+        12 => booking(wild).prop_map(Step::Book),
+        1 => (0..4_u64, prop_oneof![3 => 1..50_u32, 1 => 300..400_u32],
+              select(vec![0, 1, 3, 5, 20_i64]), select(vec![1, 5, 50_i64]))
+            .prop_map(|(member, times, apart, cost)| Step::Stream { member, times, apart, cost }),
+        1 => (0..4_u64).prop_map(Step::Repeat),
+        1 => prop_oneof![0..100_i64, 0..3_000_i64].prop_map(Step::Pause),
+        4 => prop_oneof![0..30_i64, 0..1_200_i64, Just(1_000), 0..5_000_i64].prop_map(Step::Pass),
+        1 => prop_oneof![0..30_i64, 0..1_200_i64].prop_map(Step::PassLong),
+        2 => prop_oneof![0..100_i64, 0..50_000_i64, Just(1_500_001), Just(3_600 * SECOND)]
+            .prop_map(Step::PassMicros),
+        1 => (0..back).prop_map(Step::Back),
+        1 => Just(Step::Peek),
+    ]
+}
+
+fn booking(wild: Wild) -> impl Strategy<Value = Booking> {
+    let picks = || prop_oneof![3 => Just(vec![]), 1 => vec(0..40_usize, 1..4)];
+    let lead = prop_oneof![4 => Just(0), 2 => 0..30_i64, 1 => 0..700_i64];
+    let horizon = prop_oneof![3 => Just(50_000), 1 => select(vec![0, 200_000, 2 * SECOND])];
+    let budget = prop_oneof![
+        3 => Just(None),
+        1 => Just(Some(0)),
+        2 => prop_oneof![0..50_i64, 0..3_000_i64].prop_map(Some),
+    ];
+    let count = prop_oneof![4 => 1..4_u32, 2 => 1..40_u32, 1 => Just(300)];
+    let wants = vec((prop_oneof![3 => Just(0), 1 => 0..1_000_i64, 1 => Just(1_000)], budget, count), 0..4);
+    let generation = prop_oneof![8 => Just(Known::Right), 1 => Just(Known::Wrong), 1 => Just(Known::Nothing)];
+    let off =
+        prop_oneof![30 => Just(0), 1 => -4..4_i64].prop_map(move |off| if wild.wrong { off } else { 0 });
+    let flags = (0..4_u64, any::<u8>(), prop::bool::weighted(0.3), prop::bool::weighted(0.05));
+    (flags, lead, horizon, picks(), picks(), wants, generation, off).prop_map(
+        |((member, set, more, goodbye), lead, horizon, returns, confirms, wants, generation, off)| Booking {
+            member,
+            set,
+            lead,
+            horizon,
+            more,
+            goodbye,
+            returns,
+            confirms,
+            wants,
+            generation,
+            off,
+        },
+    )
+}
+
+/// The same cases each time; `CASES` plays more of them.
+pub fn config(cases: u32) -> ProptestConfig {
+    let cases = std::env::var("CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        max_shrink_iters: 2_000,
+        ..ProptestConfig::default()
+    }
+}
