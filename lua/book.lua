@@ -69,7 +69,8 @@ local confirmed, far_held = desk.confirm(d, confirms, ours), false
 for _, slot in ipairs(confirmed) do
   far_held = far_held or (slot and slot > now + reach)
 end
-local r = round.begin(d, start, reach, far_held)
+local before = member and c.members[id] and member.last or 0
+local r = round.begin(d, start, reach, before, far_held)
 local outcomes, asked = {}, 0
 for at, want in ipairs(wants) do
   outcomes[at] = round.serve(d, r, want)
@@ -98,6 +99,6 @@ end
 if d.touched then
   limits.save(list, c, now, handed_in)
 end
-control.tell(c, id, number, now, waits, goodbye, told)
+control.tell(c, id, number, now, waits, math.max(r.last, before), goodbye, told)
 control.save(c, now)
 return '1 ' .. whole(now) .. ' ' .. told

@@ -82,7 +82,7 @@ async fn a_booking_writes_these_keys() {
 
     let state = hash(look, control);
     assert_eq!(state["generation"], format!("1 {}", answer.now));
-    assert!(state["member:00000000000000ab"].starts_with(&format!("{} 0 1 ", answer.now)));
+    assert!(state["member:00000000000000ab"].starts_with(&format!("{} 0 {slot} 1 ", answer.now)));
     assert!(state.contains_key("idle:requests:60s"));
     assert!(!state.contains_key("pause"));
 

@@ -63,7 +63,7 @@ fn the_same_history_gets_the_same_replies() {
     let redis = PrivateRedis::start();
     let lua = RefCell::new(Scripts::on(&redis));
     let wild = Wild { steps: 40, wrong: true, back: true };
-    proptest!(config(200), |(history in histories(wild))| {
+    proptest!(config(300), |(history in histories(wild))| {
         let mut lua = lua.borrow_mut();
         lua.forget();
         play(&history, &mut Both { rust: Ledger::new(0), begun: false, lua: &mut lua });

@@ -2,8 +2,8 @@
 --
 -- generation       ordinal and since: another one means that what was booked before is not in the state
 -- pause            nobody sends before it
--- member:ID        seen, waits (callers queue there until about then), the number of its last booking, and
---                  the answer that it was told
+-- member:ID        seen, waits (callers queue there until about then), the last slot it was given, the number
+--                  of its last booking, and the answer that it was told
 -- idle:NAME        from when on that limit needs no key
 --
 -- Times in microseconds since the epoch.
@@ -21,9 +21,14 @@ function control.load(key)
     local field, value = row[at], row[at + 1]
     local what, of = string.match(field, '^(%l+):?(.*)$')
     if what == 'member' then
-      local seen, waits, number, answer = string.match(value, '^(%S+) (%S+) (%S+) (.*)$')
-      c.members[of] =
-        { seen = tonumber(seen), waits = tonumber(waits), number = number, answer = answer }
+      local seen, waits, last, number, answer = string.match(value, '^(%S+) (%S+) (%S+) (%S+) (.*)$')
+      c.members[of] = {
+        seen = tonumber(seen),
+        waits = tonumber(waits),
+        last = tonumber(last),
+        number = number,
+        answer = answer,
+      }
     elseif what == 'idle' then
       c.idle[of] = tonumber(value)
     elseif what == 'pause' then
@@ -70,9 +75,10 @@ end
 
 -- A member that says goodbye counts as live no more. What it was told is kept as for any other: a repeated
 -- goodbye must not give its permits back twice.
-function control.tell(c, id, number, now, waits, goodbye, answer)
+function control.tell(c, id, number, now, waits, last, goodbye, answer)
   local seen = goodbye and now - LIVE or now
-  control.put(c, 'member:' .. id, whole(seen) .. ' ' .. whole(waits) .. ' ' .. number .. ' ' .. answer)
+  local row = { whole(seen), whole(waits), whole(last), number, answer }
+  control.put(c, 'member:' .. id, table.concat(row, ' '))
 end
 
 function control.save(c, now)

@@ -1,17 +1,18 @@
 -- What one call gets of the desk, and where it must stop.
 --
--- round: start (now and the time the reply takes); reach (slots may be that far ahead); quantum (slot time
--- one call may take while others wait); burst (permits that are free now that one call may take); far_held;
+-- round: start (now and the time the reply takes); reach (slots may be that far ahead); before (the last slot
+-- it was given before); quantum (slot time one call may take while others wait); burst (permits that are free now that one call may take); far_held;
 -- granted, refused, used, burnt, last; stop (not granted: the slot at which the round ended); dead (the last
 -- refusal, with its cost and budget: who asks for no less and waits no longer shares it).
 
 local round = {}
 
-function round.begin(d, start, reach, far_held)
+function round.begin(d, start, reach, before, far_held)
   return {
     start = start,
     reach = reach,
-    quantum = d.contended and math.floor(reach / d.live) or reach,
+    before = before,
+    quantum = reach,
     burst = d.live > 1 and math.max(math.floor(desk.smallest(d) / d.live), 1) or math.huge,
     far_held = far_held,
     granted = 0,
@@ -30,8 +31,13 @@ local function step_of(d, cost)
   return step
 end
 
--- Whether the round ends before `slot`.
-local function ends(d, r, want, slot, step)
+-- Whether the round ends before `slot`. While others wait a call takes its part of what was booked since its
+-- own last slot, or of what is free as far as it reaches, whichever is more: not only the long shares are fair.
+local function ends(d, r, want, slot)
+  if d.contended and slot > d.base and r.used == 0 then
+    local time = math.max(d.now + r.reach - slot, slot - r.before)
+    r.quantum = math.floor(math.min(math.max(time, 0), r.reach) / d.live)
+  end
   if desk.is_beyond(d, slot, want.cost) then
     return true
   elseif slot > d.now + r.reach and (r.granted > 0 or r.far_held) then
@@ -41,7 +47,7 @@ local function ends(d, r, want, slot, step)
   elseif slot <= d.base then
     return r.burnt + want.cost > r.burst
   end
-  return r.used + step > r.quantum
+  return r.used >= r.quantum
 end
 
 -- Some of the `count` callers are granted, then the rest refused or left for the next call.
@@ -65,7 +71,7 @@ function round.serve(d, r, want)
       r.refused = r.refused + want.count - done
       break
     end
-    if ends(d, r, want, slot, step) then
+    if ends(d, r, want, slot) then
       r.stop = slot
       break
     end

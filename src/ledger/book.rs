@@ -34,6 +34,8 @@ struct Member {
     seen: Micros,
     /// It has callers queued until about then.
     waits: Micros,
+    /// The last slot it was given.
+    last: Micros,
     number: i64,
     answer: Answer,
 }
@@ -82,6 +84,7 @@ impl Ledger {
         let others = || self.members.iter().filter(|(id, _)| **id != call.member).map(|(_, member)| member);
         desk.live = 1 + others().filter(|member| member.seen.max(member.waits) > now - LIVE).count() as i64;
         desk.contended = others().any(|member| member.waits > now);
+        let before = self.members.get(&call.member).map_or(0, |member| member.last);
         desk.prune();
 
         let ours = call.generation == Some(self.generation);
@@ -98,7 +101,8 @@ impl Ledger {
         let mut round = Round {
             start,
             reach,
-            quantum: if desk.contended { reach / desk.live } else { reach },
+            before,
+            quantum: reach,
             burst: if desk.live > 1 { (desk.smallest() / desk.live).max(1) } else { i64::MAX },
             far_held,
             ..Round::default()
@@ -132,7 +136,8 @@ impl Ledger {
         // goodbye must not give its permits back twice.
         let seen = if call.goodbye { now - LIVE } else { now };
         let waits = if waits && !call.goodbye { round.last.max(now) + 2 * reach } else { 0 };
-        let member = Member { seen, waits, number: call.number, answer: answer.clone() };
+        let member =
+            Member { seen, waits, last: round.last.max(before), number: call.number, answer: answer.clone() };
         self.members.insert(call.member, member);
         Reply::Booked(answer)
     }
@@ -163,6 +168,8 @@ impl Ledger {
 struct Round {
     start: Micros,
     reach: Micros,
+    /// The last slot it was given before.
+    before: Micros,
     /// Slot time one call may take while others wait.
     quantum: Micros,
     /// Permits that are free now that one call may take.
@@ -285,6 +292,27 @@ impl Desk<'_> {
         cost > self.smallest() || self.limits.iter().any(|(rule, _)| rule.beyond(slot))
     }
 
+    /// Whether the round ends before `slot`. While others wait a call takes its part of what was booked since
+    /// its own last slot, or of what is free as far as it reaches, whichever is more: not only the long shares
+    /// are fair.
+    fn ends(&self, round: &mut Round, want: &Want, slot: Micros) -> bool {
+        let free = slot <= self.base;
+        if self.contended && !free && round.used == 0 {
+            let time = (self.now + round.reach - slot).max(slot - round.before);
+            round.quantum = time.clamp(0, round.reach) / self.live;
+        }
+        if self.is_beyond(slot, want.cost) {
+            return true;
+        }
+        if slot > self.now + round.reach && (round.granted > 0 || round.far_held) {
+            return true;
+        }
+        if round.granted == 0 {
+            return false;
+        }
+        if free { round.burnt + want.cost > round.burst } else { round.used >= round.quantum }
+    }
+
     fn serve(&mut self, want: &Want, round: &mut Round) -> Outcome {
         let mut outcome = Outcome::default();
         let budget = want.budget.unwrap_or(Micros::MAX);
@@ -306,16 +334,7 @@ impl Desk<'_> {
                 break;
             }
             let step = self.limits.iter().map(|(rule, _)| rule.spacing(want.cost)).max().unwrap_or(0);
-            let free = slot <= self.base;
-            let beyond = self.is_beyond(slot, want.cost);
-            let far = slot > self.now + round.reach && (round.granted > 0 || round.far_held);
-            let share = round.granted > 0
-                && if free {
-                    round.burnt + want.cost > round.burst
-                } else {
-                    round.used + step > round.quantum
-                };
-            if beyond || far || share {
+            if self.ends(round, want, slot) {
                 round.stop = Some(slot);
                 break;
             }
@@ -323,7 +342,7 @@ impl Desk<'_> {
             outcome.slots.push(slot);
             round.granted += 1;
             round.last = round.last.max(slot);
-            if free {
+            if slot <= self.base {
                 round.burnt += want.cost;
             } else {
                 round.used += step;

@@ -35,11 +35,11 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub enum Step {
     Book(Booking),
-    /// Many small bookings of one member, so many parts of a thousand of the shortest window apart.
+    /// Many bookings of one member, one after the other.
     Stream {
         member: u64,
         times: u32,
-        apart: i64,
+        apart: Apart,
         cost: Part,
     },
     /// The member's last call comes once more.
@@ -50,9 +50,25 @@ pub enum Step {
     /// Parts of the longest.
     PassLong(Part),
     PassMicros(Micros),
+    /// Until so much after the slot of a permit that the member holds.
+    Until {
+        member: u64,
+        pick: usize,
+        after: Micros,
+    },
+    /// As long as a slot counts under the first limit, and so much.
+    PassSpan(Micros),
     /// The clock steps back by parts of the shortest window.
     Back(Part),
     Peek,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Apart {
+    /// Parts of the shortest window.
+    Window(Part),
+    /// Parts of what a permit takes of the shortest window.
+    Permit(Part),
 }
 
 /// Parts of a thousand.
@@ -141,6 +157,11 @@ impl History {
         self.limits.iter().map(|limit| limit.window()).min().unwrap_or(1)
     }
 
+    /// The largest cost that all limits allow.
+    fn most(&self) -> i64 {
+        self.limits.iter().map(|limit| limit.max()).min().unwrap_or(1)
+    }
+
     fn longest(&self) -> Micros {
         self.limits.iter().map(|limit| limit.window()).max().unwrap_or(1)
     }
@@ -193,7 +214,10 @@ pub fn play(history: &History, machine: &mut impl Machine) -> Vec<Flight> {
                         off: 0,
                     };
                     fleet.book(history, machine, &booking);
-                    fleet.now += part(*apart);
+                    fleet.now += match *apart {
+                        Apart::Window(of) => part(of),
+                        Apart::Permit(of) => part(of) / history.most(),
+                    };
                 }
             }
             Step::Repeat(member) => fleet.repeat(machine, *member),
@@ -203,6 +227,18 @@ pub fn play(history: &History, machine: &mut impl Machine) -> Vec<Flight> {
             Step::Pass(time) => fleet.now += part(*time),
             Step::PassLong(part) => fleet.now += history.longest() / 1_000 * part,
             Step::PassMicros(time) => fleet.now += time,
+            Step::Until { member, pick, after } => {
+                let of = |flight: &&Flight| flight.member == *member;
+                let slots: Vec<_> = fleet.flights.iter().filter(of).map(|flight| flight.slot).collect();
+                if !slots.is_empty() {
+                    fleet.now = fleet.now.max(slots[slots.len() - 1 - pick % slots.len()] + after);
+                }
+            }
+            Step::PassSpan(more) => {
+                if let Rule::Rolling(rule) = history.limits[0].rule(fleet.now) {
+                    fleet.now += rule.span + more;
+                }
+            }
             Step::Back(time) => {
                 fleet.now -= part(*time);
                 fleet.behind += part(*time);
@@ -231,10 +267,14 @@ impl Fleet {
             Known::Nothing => None,
         };
         let ours = generation.is_some() && generation == self.generation;
-        let mut pick = |picks: &[usize]| {
+        let start = self.now + part(booking.lead);
+        let mut pick = |picks: &[usize], confirms: bool| {
             let mut picked = vec![];
             for pick in picks {
-                let own = |flight: &Flight| flight.member == booking.member && flight.set == set;
+                // What is near flies by the clock of its member: nobody asks about it.
+                let asked = |flight: &Flight| !confirms || flight.far || flight.slot < start;
+                let own =
+                    |flight: &Flight| flight.member == booking.member && flight.set == set && asked(flight);
                 let held: Vec<_> = (0..self.flights.len()).filter(|&at| own(&self.flights[at])).collect();
                 if !held.is_empty() {
                     picked.push(self.flights.remove(held[held.len() - 1 - pick % held.len()]));
@@ -242,7 +282,7 @@ impl Fleet {
             }
             picked
         };
-        let (returned, offered) = (pick(&booking.returns), pick(&booking.confirms));
+        let (returned, offered) = (pick(&booking.returns, false), pick(&booking.confirms, true));
         let booked = |flights: &[Flight]| -> Vec<_> {
             flights.iter().map(|flight| Booked { slot: flight.slot, cost: flight.cost }).collect()
         };
@@ -364,24 +404,35 @@ fn step(wild: Wild) -> impl Strategy<Value = Step> {
     let back: Part = if wild.wrong { 20_000 } else { 200 };
     prop_oneof![
         12 => booking(wild).prop_map(Step::Book),
-        1 => (0..4_u64, prop_oneof![3 => 1..50_u32, 1 => 300..400_u32],
-              select(vec![0, 1, 3, 5, 20_i64]), select(vec![1, 5, 50_i64]))
-            .prop_map(|(member, times, apart, cost)| Step::Stream { member, times, apart, cost }),
+        1 => stream(),
         1 => (0..4_u64).prop_map(Step::Repeat),
         1 => prop_oneof![0..100_i64, 0..3_000_i64].prop_map(Step::Pause),
         4 => prop_oneof![0..30_i64, 0..1_200_i64, Just(1_000), 0..5_000_i64].prop_map(Step::Pass),
         1 => prop_oneof![0..30_i64, 0..1_200_i64].prop_map(Step::PassLong),
         2 => prop_oneof![0..100_i64, 0..50_000_i64, Just(1_500_001), Just(3_600 * SECOND)]
             .prop_map(Step::PassMicros),
-        1 => (0..back).prop_map(Step::Back),
+        2 => (0..4_u64, 0..20_usize, select(vec![-2_000, -1, 0, 1, 1_000]))
+            .prop_map(|(member, pick, after)| Step::Until { member, pick, after }),
+        1 => (-1..=1_i64).prop_map(Step::PassSpan),
+        2 => (0..back).prop_map(Step::Back),
         1 => Just(Step::Peek),
     ]
 }
 
+fn stream() -> impl Strategy<Value = Step> {
+    let apart = prop_oneof![
+        select(vec![0, 1, 3, 5, 20_i64]).prop_map(Apart::Window),
+        (500..2_100_i64).prop_map(Apart::Permit),
+    ];
+    let times = prop_oneof![4 => 1..60_u32, 1 => 300..400_u32];
+    (0..4_u64, times, apart, select(vec![1, 5, 50_i64]))
+        .prop_map(|(member, times, apart, cost)| Step::Stream { member, times, apart, cost })
+}
+
 fn booking(wild: Wild) -> impl Strategy<Value = Booking> {
     let picks = || prop_oneof![3 => Just(vec![]), 1 => vec(0..40_usize, 1..4)];
-    let lead = prop_oneof![4 => Just(0), 2 => 0..30_i64, 1 => 0..700_i64];
-    let horizon = prop_oneof![3 => Just(50_000), 1 => select(vec![0, 200_000, 2 * SECOND])];
+    let lead = prop_oneof![4 => Just(0), 2 => 0..30_i64, 1 => 0..700_i64, 1 => 0..3_000_i64];
+    let horizon = prop_oneof![3 => Just(50_000), 1 => select(vec![0, 1_009, 200_000, 2 * SECOND])];
     let budget = prop_oneof![
         3 => Just(None),
         1 => Just(Some(0)),

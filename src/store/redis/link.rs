@@ -32,7 +32,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Wire for Given<C> {
 }
 
 pub(super) enum Link {
-    Own(Own),
+    Own(Box<Own>),
     Given(Box<dyn Wire>),
 }
 
@@ -48,9 +48,13 @@ pub(super) struct Own {
 impl Own {
     /// Reads the URL and connects to nothing.
     pub(super) fn new(url: &str) -> Result<Self, StoreError> {
-        // What is wrong with it is not repeated: the password may be part of it.
+        // It is not repeated in the error: the password may be part of it.
         let client = Client::open(url).map_err(|_| {
-            StoreError::answer("invalid Redis URL: write redis://[user:password@]host[:port][/database]")
+            StoreError::answer(if url.starts_with("rediss:") {
+                "invalid Redis URL: rediss:// needs the crate redis with a TLS feature, e.g. tokio-rustls-comp"
+            } else {
+                "invalid Redis URL: write redis://[user:password@]host[:port][/database]"
+            })
         })?;
         Ok(Self { client, open: Mutex::default(), opened: AtomicU64::new(0) })
     }

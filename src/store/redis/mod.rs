@@ -73,7 +73,7 @@ impl RedisStore {
     ///
     /// The URL cannot be read.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        Ok(Self::on(Link::Own(Own::new(url)?)))
+        Ok(Self::on(Link::Own(Box::new(Own::new(url)?))))
     }
 
     /// Redis on a connection made elsewhere: multiplexed, a `ConnectionManager`, a cluster connection. Coming
