@@ -9,6 +9,7 @@
 --          member    its id, its number of this booking
 --          known     ordinal and since of the generation it knows; 0 0 for none
 --          lead      no slot is before now plus this
+--          late      a permit to be confirmed may have passed by so much at that moment
 --          horizon   how far ahead slots may be booked; beyond it one
 --          more      1: more callers queue than are asked for here
 --          goodbye   1: the member leaves
@@ -27,7 +28,7 @@ local now, handed_in = args.time()
 local list = limits.read()
 local id, number = args.text(), args.text()
 local known, since = args.number(), args.number()
-local lead, horizon = args.number(), args.number()
+local lead, late, horizon = args.number(), args.number(), args.number()
 local more, goodbye = args.flag(), args.flag()
 
 local function booked()
@@ -65,7 +66,7 @@ if ours then
   end
 end
 local reach = math.floor(horizon / 10) * 8
-local confirmed, far_held = desk.confirm(d, confirms, ours), false
+local confirmed, far_held = desk.confirm(d, confirms, ours, math.max(start - late, c.pause)), false
 for _, slot in ipairs(confirmed) do
   far_held = far_held or (slot and slot > now + reach)
 end

@@ -88,12 +88,12 @@ local function exchange(d, booked, ours)
   return slot
 end
 
--- A slot still ahead is kept; the others are exchanged, false where nothing can be had yet. All of these are
+-- Slots at `from` and later are kept; the others are exchanged, false where nothing can be had yet. All of these are
 -- given back before any is booked: they make room for each other.
-function desk.confirm(d, confirms, ours)
+function desk.confirm(d, confirms, ours, from)
   local slots = {}
   for at, booked in ipairs(confirms) do
-    if ours and booked.slot >= d.base then
+    if ours and booked.slot >= from then
       slots[at] = booked.slot
     elseif ours then
       desk.give(d, booked)

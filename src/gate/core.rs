@@ -273,6 +273,7 @@ impl<W> Core<W> {
             member: self.settings.member,
             generation: self.generation,
             lead: self.link.lead(),
+            late: self.link.late(),
             horizon: self.link.horizon(),
             goodbye,
             ..Call::default()

@@ -88,8 +88,17 @@ impl Link {
     /// than half: every bit more would be a hole in a stream that others book up to now.
     pub fn lead(&self) -> Micros {
         let fastest = self.half() - self.guard / 4;
-        let usual = self.p90() - self.half() - self.lateness() + MILLI;
-        fastest.max(usual).clamp(0, self.horizon() / 2)
+        fastest.max(self.forgiven()).clamp(0, self.horizon() / 2)
+    }
+
+    /// How much before that a slot may lie if it was booked already: nearly all replies are then still in time.
+    pub fn late(&self) -> Micros {
+        (self.lead() - self.forgiven()).max(0)
+    }
+
+    /// From the store's now on, the earliest slot of which nearly all replies let a permit fly.
+    fn forgiven(&self) -> Micros {
+        self.p90() - self.half() - self.lateness() + MILLI
     }
 
     /// Half the way: how long ago the store answered, at least.

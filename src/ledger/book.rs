@@ -96,7 +96,7 @@ impl Ledger {
         let start = now + call.lead;
         desk.base = start.max(self.pause);
         let reach = call.horizon / 10 * 8;
-        let confirmed = desk.confirm(&call.confirms, ours);
+        let confirmed = desk.confirm(&call.confirms, ours, (start - call.late).max(self.pause));
         let far_held = confirmed.iter().flatten().any(|&slot| slot > now + reach);
         let mut round = Round {
             start,
@@ -252,10 +252,10 @@ impl Desk<'_> {
         }
     }
 
-    /// A slot still ahead is kept; the others are exchanged. All of these are given back before any is booked:
+    /// Slots at `from` and later are kept; the others are exchanged. All of these are given back before any is booked:
     /// they make room for each other.
-    fn confirm(&mut self, confirms: &[Booked], ours: bool) -> Vec<Option<Micros>> {
-        let kept = |booked: &Booked| ours && booked.slot >= self.base;
+    fn confirm(&mut self, confirms: &[Booked], ours: bool, from: Micros) -> Vec<Option<Micros>> {
+        let kept = |booked: &Booked| ours && booked.slot >= from;
         let kept: Vec<_> = confirms.iter().map(kept).collect();
         for (booked, _) in confirms.iter().zip(&kept).filter(|(_, kept)| ours && !**kept) {
             self.give(*booked);

@@ -36,6 +36,9 @@ pub struct Call {
     pub generation: Option<Generation>,
     /// No slot before now plus this: about the time the reply takes.
     pub lead: Micros,
+    /// A permit to be confirmed may have passed by so much at the moment that `lead` tells: it flies a little
+    /// late instead of being exchanged.
+    pub late: Micros,
     /// How far ahead slots may be booked; beyond it one, to be confirmed.
     pub horizon: Micros,
     /// More callers queue than are asked for here.

@@ -80,6 +80,7 @@ pub struct Booking {
     /// Bits: which limits.
     pub set: u8,
     pub lead: Part,
+    pub late: Part,
     pub horizon: Micros,
     pub more: bool,
     pub goodbye: bool,
@@ -204,6 +205,7 @@ pub fn play(history: &History, machine: &mut impl Machine) -> Vec<Flight> {
                         member: *member,
                         set: u8::MAX,
                         lead: 0,
+                        late: 0,
                         horizon: 50_000,
                         more: false,
                         goodbye: false,
@@ -292,6 +294,7 @@ impl Fleet {
             number: self.number,
             generation,
             lead: part(booking.lead),
+            late: part(booking.late),
             horizon: booking.horizon.min(part(history.near)),
             more: booking.more,
             goodbye: booking.goodbye,
@@ -432,6 +435,7 @@ fn stream() -> impl Strategy<Value = Step> {
 fn booking(wild: Wild) -> impl Strategy<Value = Booking> {
     let picks = || prop_oneof![3 => Just(vec![]), 1 => vec(0..40_usize, 1..4)];
     let lead = prop_oneof![4 => Just(0), 2 => 0..30_i64, 1 => 0..700_i64, 1 => 0..3_000_i64];
+    let late = prop_oneof![3 => Just(0), 1 => 0..30_i64, 1 => 0..700_i64];
     let horizon = prop_oneof![3 => Just(50_000), 1 => select(vec![0, 1_009, 200_000, 2 * SECOND])];
     let budget = prop_oneof![
         3 => Just(None),
@@ -439,24 +443,30 @@ fn booking(wild: Wild) -> impl Strategy<Value = Booking> {
         2 => prop_oneof![0..50_i64, 0..3_000_i64].prop_map(Some),
     ];
     let count = prop_oneof![4 => 1..4_u32, 2 => 1..40_u32, 1 => Just(300)];
-    let wants = vec((prop_oneof![3 => Just(0), 1 => 0..1_000_i64, 1 => Just(1_000)], budget, count), 0..4);
+    // What no limit admits the gate refuses by itself.
+    let never: Part = if wild.wrong { 1_500 } else { 1_000 };
+    let cost = prop_oneof![9 => Just(0), 3 => 0..1_000_i64, 3 => Just(1_000), 1 => Just(never)];
+    let wants = vec((cost, budget, count), 0..4);
     let generation = prop_oneof![8 => Just(Known::Right), 1 => Just(Known::Wrong), 1 => Just(Known::Nothing)];
     let off =
         prop_oneof![30 => Just(0), 1 => -4..4_i64].prop_map(move |off| if wild.wrong { off } else { 0 });
     let flags = (0..4_u64, any::<u8>(), prop::bool::weighted(0.3), prop::bool::weighted(0.05));
-    (flags, lead, horizon, picks(), picks(), wants, generation, off).prop_map(
-        |((member, set, more, goodbye), lead, horizon, returns, confirms, wants, generation, off)| Booking {
-            member,
-            set,
-            lead,
-            horizon,
-            more,
-            goodbye,
-            returns,
-            confirms,
-            wants,
-            generation,
-            off,
+    (flags, (lead, late), horizon, picks(), picks(), wants, generation, off).prop_map(
+        |((member, set, more, goodbye), (lead, late), horizon, returns, confirms, wants, generation, off)| {
+            Booking {
+                member,
+                set,
+                lead,
+                late,
+                horizon,
+                more,
+                goodbye,
+                returns,
+                confirms,
+                wants,
+                generation,
+                off,
+            }
         },
     )
 }

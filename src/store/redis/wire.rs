@@ -33,7 +33,7 @@ impl Subject<'_> {
         request.text(format!("{:016x}", call.member));
         request.text(call.number.to_string());
         let known = call.generation.unwrap_or(Generation { ordinal: 0, since: 0 });
-        request.numbers([known.ordinal, known.since, call.lead, call.horizon]);
+        request.numbers([known.ordinal, known.since, call.lead, call.late, call.horizon]);
         request.numbers([i64::from(call.more), i64::from(call.goodbye)]);
         request.permits(&call.returns);
         request.permits(&call.confirms);
@@ -296,6 +296,7 @@ mod tests {
             number: 3,
             generation: Some(Generation { ordinal: 2, since: 4 }),
             lead: 11,
+            late: 6,
             horizon: 50_000,
             more: true,
             returns: vec![Booked { slot: 15, cost: 2 }],
@@ -311,7 +312,7 @@ mod tests {
         assert_eq!(
             request.args.join(" "),
             "9 3 a text of a rolling 100 60600000 234375 300000 1 b text of b bucket 20 1 100000 3906 \
-             c text of c calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 50000 1 0 1 15 2 0 2 1  4 \
+             c text of c calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 1 0 1 15 2 0 2 1  4 \
              1 9007199254740992 5"
         );
     }
