@@ -1,6 +1,6 @@
 use std::{num::NonZeroU32, time::Duration};
 
-use crate::{error::ConfigError, limit::Limit};
+use crate::{error::ConfigError, ledger::Rule, limit::Limit, store::rule};
 
 /// A third-party API whose quota is shared: its name and its limits.
 ///
@@ -83,6 +83,13 @@ impl Provider {
             return Err(ConfigError(format!("provider \"{name}\" has no limit: add one with `.limit(..)`")));
         }
         for (at, limit) in self.limits.iter().enumerate() {
+            if let Rule::Bucket(bucket) = rule(limit, 0)
+                && !bucket.is_exact()
+            {
+                return Err(ConfigError(format!(
+                    "provider \"{name}\": {limit} cannot be counted exactly: use a smaller guard or rounder numbers"
+                )));
+            }
             if let Some(other) = self.limits[..at].iter().find(|other| other.name() == limit.name()) {
                 return Err(ConfigError(format!(
                     "provider \"{name}\" has two limits of one kind and window, {other} and {limit}: keep the smaller"

@@ -144,3 +144,31 @@ async fn after_shutdown_nobody_is_served_and_nothing_stays_booked() {
     // The slot booked for the one who waited is not used up.
     assert_eq!(limiter.peek().await.expect("in memory").limits[0].left, 10);
 }
+
+#[test]
+fn what_cannot_work_is_not_built() {
+    use tollgate::Tollgate;
+
+    let build = |provider: Provider| Tollgate::builder().provider(provider).build().map(|_| ());
+    let limit = |text: &str| text.parse().unwrap_or_else(|error| panic!("{error}"));
+    for (provider, shown) in [
+        (Provider::new("acme"), "no limit"),
+        (Provider::new("a{b").limit(limit("1/s")), "cannot stand in a key"),
+        (Provider::new("").limit(limit("1/s")), "cannot stand in a key"),
+        (Provider::new("acme").limit(limit("100/min")).limit(limit("50/min")), "100/min and 50/min"),
+        (Provider::new("acme").limit(limit("89999999/2h burst 1 guard 60min")), "counted exactly"),
+    ] {
+        let error = build(provider).expect_err(shown).to_string();
+        assert!(error.contains(shown), "{error}");
+    }
+    let error = Tollgate::builder().build().map(|_| ()).expect_err("nothing to limit").to_string();
+    assert!(error.contains(".provider(..)"), "{error}");
+    let twice = Tollgate::builder()
+        .provider(Provider::new("acme").limit(limit("1/s")))
+        .provider(Provider::new("acme").limit(limit("2/s")))
+        .build();
+    assert!(twice.expect_err("one name").to_string().contains("two providers"));
+    let tollgate =
+        Tollgate::builder().provider(Provider::new("acme").limit(limit("1/s"))).build().expect("built");
+    assert!(tollgate.provider("amce").expect_err("a typo").to_string().contains("there are acme"));
+}

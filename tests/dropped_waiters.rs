@@ -5,7 +5,7 @@ mod support;
 
 use std::{
     future::{Future, IntoFuture},
-    task::{Context, Poll, Waker},
+    task::{Context, Waker},
     time::Duration,
 };
 
@@ -25,7 +25,7 @@ async fn drain(limiter: &Limiter) -> usize {
 async fn abandon_after<F: Future>(future: F, polls: usize) -> bool {
     let mut future = Box::pin(future);
     for _ in 0..polls {
-        if let Poll::Ready(_) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
             return true;
         }
         for _ in 0..10 {

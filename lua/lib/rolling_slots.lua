@@ -90,7 +90,10 @@ function rolling.take(rule, state, slot, cost, how, resume)
     state.paced_until = math.max(state.paced_until, slot + 2 * rule.span)
   end
   if how.paces then
-    local base = math.max(state.pace, resume, slot - rule.slack)
+    -- What is free now has its place now, also if the reply takes a while: else a far replica would leave a
+    -- hole before each of its slots.
+    local place = how.waited and slot or how.now
+    local base = math.max(state.pace, resume, place - rule.slack)
     local rem = base == state.pace and state.pace_rem or 0
     local step
     step, state.pace_rem = spacing(cost, rule.span, rule.max, rem)

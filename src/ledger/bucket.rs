@@ -34,6 +34,11 @@ impl Rule {
         }
     }
 
+    /// Whether it can be counted in doubles, as Lua does.
+    pub fn is_exact(&self) -> bool {
+        self.capacity.checked_mul(self.period).is_some_and(|parts| parts <= 1 << 53)
+    }
+
     /// How long `parts` of a token (in 1/`period`) take to come, rounded up: against the caller.
     fn wait(&self, parts: i64) -> Micros {
         parts.max(0).div_euclid(self.tokens) + i64::from(parts.max(0) % self.tokens > 0)

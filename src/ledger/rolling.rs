@@ -23,7 +23,7 @@ impl Rule {
             max,
             span: window + guard,
             cell: (window / CELLS).max(1),
-            slack: (guard / 2).min(window / 100),
+            slack: (guard / 2).min(window / 200),
             paced,
         }
     }
@@ -143,7 +143,10 @@ impl State {
             self.paced_until = self.paced_until.max(slot + 2 * rule.span);
         }
         if how.paces {
-            let base = self.pace.max(resume).max(slot - rule.slack);
+            // What is free now has its place now, also if the reply takes a while: else a far replica would
+            // leave a hole before each of its slots.
+            let place = if how.waited { slot } else { how.now };
+            let base = self.pace.max(resume).max(place - rule.slack);
             let rem = if base == self.pace { self.pace_rem } else { 0 };
             let (step, rem) = spacing(cost, rule.span, rule.max, rem);
             self.pace = base + step;

@@ -8,6 +8,7 @@ pub struct StoreError {
 }
 
 impl StoreError {
+    #[cfg(feature = "redis")]
     /// No answer: refused, broken or slower than the timeout.
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self { unreachable: true, message: message.into() }

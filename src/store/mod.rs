@@ -61,7 +61,8 @@ impl Quota {
     }
 }
 
-fn rule(limit: &Limit, now: Micros) -> Rule {
+/// A limit as numbers; a calendar as it stands around `now`.
+pub fn rule(limit: &Limit, now: Micros) -> Rule {
     let micros = |time: std::time::Duration| Micros::try_from(time.as_micros()).unwrap_or(Micros::MAX);
     let (max, window, guard) = (limit.max() as i64, micros(limit.window()), micros(limit.guard()));
     match limit.kind() {

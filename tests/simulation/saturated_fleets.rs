@@ -204,3 +204,30 @@ fn who_will_not_wait_gets_the_quota_too() {
         }
     }
 }
+
+#[test]
+fn a_saturated_stream_is_even() {
+    for (max, most) in [(100, 2.0), (1_000, 0.25 * 1_000.0 / 42.0)] {
+        for (replicas, reject) in [(1, false), (8, false), (1, true), (8, true)] {
+            for seed in seeds(2) {
+                let mut fleet = usual(max, SECOND, vec![300; replicas]);
+                fleet.reject = reject;
+                let (.., world) = play(&fleet, seed);
+                let (width, bins) = (SECOND / 40, 10 * 40);
+                let mut counts = vec![0.0_f64; bins];
+                for sent in world.sent.iter().filter(|sent| sent.at >= 2 * SECOND) {
+                    if let Some(count) = counts.get_mut(((sent.at - 2 * SECOND) / width) as usize) {
+                        *count += 1.0;
+                    }
+                }
+                let mean = counts.iter().sum::<f64>() / bins as f64;
+                let worst = counts.iter().map(|count| (count - mean).abs()).fold(0.0, f64::max);
+                println!("{max}/1s R{replicas}, reject {reject}: {mean:.2} per W/40, at most {worst:.2} off");
+                assert!(
+                    worst <= most,
+                    "{max}, {replicas} replicas, reject {reject}, seed {seed}: {worst:.2}"
+                );
+            }
+        }
+    }
+}

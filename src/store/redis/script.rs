@@ -63,7 +63,11 @@ mod tests {
     fn a_changed_script_is_a_decision() {
         let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&PEEK, "peek")];
         let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
-        let pins = ["book 0", "pause 0", "peek 0"];
+        let pins = [
+            "book c0ee94972e076d3dd16e32a2ff6c42f18b69da89",
+            "pause c58a6fa428ce54668499ad0cf0b37169bac6136c",
+            "peek 5fbf5fc31a432623223f1434f0ba9c17b5271a81",
+        ];
         assert_eq!(shas, pins);
     }
 }

