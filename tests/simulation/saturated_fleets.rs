@@ -4,7 +4,6 @@ use tollgate::ledger::{Micros, Rule, SECOND};
 
 use crate::{
     judge::most_within,
-    seeds,
     world::{Habit, MILLI, Nature, Plan, World},
 };
 
@@ -89,7 +88,7 @@ fn no_round_trip_costs_quota() {
     ];
     for (name, trips) in trips {
         for max in [100, 1_000] {
-            for seed in seeds(3) {
+            for seed in 0..3 {
                 let fleet = usual(max, SECOND, trips.clone());
                 let (used, jain, calls, world) = play(&fleet, seed);
                 println!(
@@ -113,7 +112,7 @@ fn every_replica_gets_its_share_and_pays_few_calls() {
         (10, SECOND, 8, 10 * MILLI),
         (100, 60 * SECOND, 8, 600 * MILLI),
     ] {
-        for seed in seeds(2) {
+        for seed in 0..2 {
             let mut fleet = usual(max, window, vec![1_000; replicas]);
             fleet.guard = guard;
             if max == 10 {
@@ -154,7 +153,7 @@ fn wait_ratio(fleet: &Fleet, world: &World) -> f64 {
 #[test]
 fn a_bucket_gives_its_rate() {
     for replicas in [1, 8] {
-        for seed in seeds(2) {
+        for seed in 0..2 {
             let mut fleet = usual(100, SECOND, vec![1_000; replicas]);
             fleet.burst = Some(10);
             let (_, jain, calls, world) = play(&fleet, seed);
@@ -174,7 +173,7 @@ fn a_bucket_gives_its_rate() {
 fn a_busy_machine_does_not_make_every_permit_late() {
     // Who rejects books nothing ahead: it must ask in time, and here it often cannot.
     for (max, reject, bar) in [(100, false, 0.97), (1_000, false, 0.97), (100, true, 0.90)] {
-        for seed in seeds(2) {
+        for seed in 0..2 {
             // Replies take up to 10 ms each way, with a guard that forgives 5.
             let mut fleet = usual(max, SECOND, vec![200; 8]);
             (fleet.guard, fleet.spread, fleet.reject) = (10 * MILLI, 100_000, reject);
@@ -191,7 +190,7 @@ fn a_busy_machine_does_not_make_every_permit_late() {
 #[test]
 fn who_will_not_wait_gets_the_quota_too() {
     for (max, replicas) in [(100, 1), (100, 8), (1_000, 8)] {
-        for seed in seeds(2) {
+        for seed in 0..2 {
             let mut fleet = usual(max, SECOND, vec![1_000; replicas]);
             (fleet.reject, fleet.guard) = (true, 10 * MILLI);
             let (used, jain, calls, _) = play(&fleet, seed);
@@ -209,7 +208,7 @@ fn who_will_not_wait_gets_the_quota_too() {
 fn a_saturated_stream_is_even() {
     for (max, most) in [(100, 2.0), (1_000, 0.25 * 1_000.0 / 42.0)] {
         for (replicas, reject) in [(1, false), (8, false), (1, true), (8, true)] {
-            for seed in seeds(2) {
+            for seed in 0..2 {
                 let mut fleet = usual(max, SECOND, vec![300; replicas]);
                 fleet.reject = reject;
                 let (.., world) = play(&fleet, seed);
