@@ -60,7 +60,7 @@ pub use store::RedisStore;
 pub use {
     error::{ConfigError, Error, Reason, Refusal},
     limit::{Kind as LimitKind, Limit, LimitError, Reset, Weekday},
-    limiter::{Acquire, Limiter, LimitPeek, Peek, Permit},
+    limiter::{Acquire, LimitPeek, Limiter, Peek, Permit},
     provider::Provider,
     store::{MemoryStore, StoreError},
     tollgate::{Builder, Tollgate},
