@@ -14,7 +14,7 @@ use std::{
 
 use redis_server::PrivateRedis;
 use tollgate::{
-    RedisStore,
+    Provider, RedisStore, Tollgate,
     ledger::{Call, Micros, SECOND, Want},
     store::{Quota, Store},
 };
@@ -97,4 +97,88 @@ fn together_they_get_one_quota() {
         assert!(slot - slots[at - 50] >= SECOND, "51 within a second, from {} to {slot}", slots[at - 50]);
     }
     assert!(slots.len() > 450, "{} in ten windows", slots.len());
+}
+
+/// One process: 1,000 calls that would not wait, on a window and on a bucket; prints what was admitted, and the
+/// slots of the bucket by the store's clock.
+fn rejecting(url: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let store = Arc::new(RedisStore::new(url).expect("a URL").timeout(Duration::from_secs(10)));
+        let tollgate = Tollgate::builder()
+            .store(store.clone())
+            .provider(Provider::new("window").limit("100/min".parse().expect("a limit")))
+            .build()
+            .expect("built");
+        let limiter = tollgate.provider("window").expect("there");
+        let mut admitted = 0;
+        for _ in 0..1_000 {
+            match limiter.acquire().or_reject().await {
+                Ok(_) => admitted += 1,
+                Err(error) => assert!(error.is_rejected(), "{error}"),
+            }
+        }
+        println!("admitted {admitted}");
+
+        for number in 0..1_000 {
+            let (slots, _) = ask_the_bucket(&store, number).await;
+            slots.iter().for_each(|slot| println!("slot {slot}"));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+}
+
+/// A call that would not wait: what it got, and when it asked, by the store's clock.
+async fn ask_the_bucket(store: &RedisStore, number: i64) -> (Vec<Micros>, Micros) {
+    let limits = vec!["10/s burst 5 guard 0".parse().expect("a limit")];
+    let quota = Quota { provider: Arc::from("bucket"), limits };
+    let member = u64::from(std::process::id());
+    let wants = vec![Want { cost: 1, budget: Some(0), count: 1 }];
+    let call = Call { member, number, horizon: 50_000, wants, ..Call::default() };
+    let answer = store.book(&quota, &call).await.expect("an answer");
+    (answer.outcomes[0].slots.clone(), answer.now)
+}
+
+#[test]
+fn a_thousand_rejecting_calls_each_get_what_there_is() {
+    if let Ok(url) = env::var(URL) {
+        return rejecting(&url);
+    }
+    let redis = PrivateRedis::start();
+    let replica = || {
+        let mut command = Command::new(env::current_exe().expect("this test"));
+        command.args(["a_thousand_rejecting_calls_each_get_what_there_is", "--exact", "--nocapture"]);
+        command.env(URL, redis.url()).stdout(Stdio::piped()).spawn().expect("a process")
+    };
+    let (mut admitted, mut slots) = (0, vec![]);
+    for replica in [replica(), replica()] {
+        let output = replica.wait_with_output().expect("an end");
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).expect("text");
+        let number = |line: &str| line.trim().parse::<Micros>().expect("a number");
+        admitted += text.lines().filter_map(|line| line.strip_prefix("admitted ")).map(number).sum::<i64>();
+        slots.extend(text.lines().filter_map(|line| line.strip_prefix("slot ")).map(number));
+    }
+    assert_eq!(admitted, 100);
+
+    // What is left is taken too, until nothing is.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let refused_at = runtime.block_on(async {
+        let store = RedisStore::new(&redis.url()).expect("a URL").timeout(Duration::from_secs(10));
+        for number in 0.. {
+            let (more, now) = ask_the_bucket(&store, number).await;
+            if more.is_empty() {
+                return now;
+            }
+            slots.extend(more);
+        }
+        unreachable!()
+    });
+    slots.sort_unstable();
+    let there = |time: Micros| 5 + 10 * (time - slots[0]) / SECOND;
+    for (at, slot) in (1..).zip(&slots) {
+        assert!(at <= there(*slot), "{at} permits until {slot}");
+    }
+    println!("100/min: {admitted}; 10/s burst 5: {} in {} us", slots.len(), refused_at - slots[0]);
+    assert_eq!(slots.len() as i64, there(refused_at), "not all that came was given");
 }
