@@ -107,3 +107,19 @@ async fn a_hundred_dropped_calls_cost_the_others_nothing() {
     let last = waits.iter().max().expect("some");
     assert!(*last <= Duration::from_millis(1_010 + 1_010 + 15), "{last:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_far_slot_of_a_dropped_call_comes_back_at_once() {
+    let limiter = limiter(&["5/10s unpaced guard 0"]);
+    let take = |cost| limiter.acquire().cost(cost).or_reject().into_future();
+    take(3).await.expect("there is room");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    take(2).await.expect("there is room");
+    // All five are there at 15 s; three of them at 10 s.
+    let heavy = limiter.clone();
+    let heavy = tokio::spawn(async move { heavy.acquire().cost(5).await.map(|_| ()) });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    heavy.abort();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(limiter.peek().await.expect("in memory").limits[0].left, 3);
+}

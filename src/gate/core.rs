@@ -267,7 +267,7 @@ impl<W> Core<W> {
             .iter()
             .filter(|permit| permit.stage == Stage::Ready)
             .map(|permit| if permit.is_far() { permit.due - lead } else { permit.due });
-        let ask = if free && self.queue.len() > self.held.len() { self.ask_at() } else { None };
+        let ask = if free && self.lacks_permits() { self.ask_at() } else { None };
         let times = held.chain(ask).chain(self.queue.next_deadline());
         times.filter(|&time| time > now.mono).min()
     }

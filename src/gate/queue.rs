@@ -108,6 +108,11 @@ impl<W> Queue<W> {
         self.by_cost.get(&cost).map_or(0, BTreeSet::len)
     }
 
+    /// Each cost that is waited for, and by how many.
+    pub fn costs(&self) -> impl Iterator<Item = (i64, usize)> {
+        self.by_cost.iter().map(|(cost, tickets)| (*cost, tickets.len()))
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (Ticket, &Waiter<W>)> {
         self.waiters.iter().map(|(ticket, waiter)| (*ticket, waiter))
     }

@@ -20,7 +20,7 @@ pub use self::{
 /// Microseconds; as a moment: since the epoch, by the store's clock.
 pub type Micros = i64;
 
-/// One more second, to be compared with.
+/// A second of them.
 pub const SECOND: Micros = 1_000_000;
 
 impl Rule {

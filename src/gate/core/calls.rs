@@ -17,7 +17,7 @@ impl<W> Core<W> {
             return Some(sent.call.clone());
         }
         let lead = self.link.confirm_lead();
-        self.drop_surplus(now, lead);
+        self.drop_surplus();
         let confirm = |permit: &Permit| permit.needs_confirming(now.mono, lead);
         let confirming = self.held.iter().any(confirm);
         let asking = self.wants_more(now, confirming, lead);
@@ -58,22 +58,32 @@ impl<W> Core<W> {
         Some(call)
     }
 
-    /// Far permits that nobody will want are returned instead of confirmed.
-    fn drop_surplus(&mut self, now: Moment, lead: Micros) {
+    /// Far permits whose callers have gone are returned at once: until then they take room from others. Near
+    /// ones wait for the next caller.
+    fn drop_surplus(&mut self) {
         for at in (0..self.held.len()).rev() {
-            let cost = self.held[at].booked.cost;
-            let same = || self.held.iter().filter(|other| other.booked.cost == cost).count();
-            if self.held[at].needs_confirming(now.mono, lead) && same() > self.queue.count_of(cost) {
+            let permit = &self.held[at];
+            let unwanted = permit.stage != Stage::Asked && (permit.is_far() || permit.stage == Stage::Late);
+            if unwanted && self.held_of(permit.booked.cost) > self.queue.count_of(permit.booked.cost) {
                 self.returns.extend(self.held.remove(at));
             }
         }
+    }
+
+    fn held_of(&self, cost: i64) -> usize {
+        self.held.iter().filter(|permit| permit.booked.cost == cost).count()
+    }
+
+    /// Whether somebody waits for whom no permit is held: a permit serves only its own cost.
+    pub(super) fn lacks_permits(&self) -> bool {
+        self.queue.costs().any(|(cost, count)| count > self.held_of(cost))
     }
 
     fn wants_more(&self, now: Moment, confirming: bool, lead: Micros) -> bool {
         if self.queue.rejecting() > 0 {
             return true;
         }
-        if self.queue.len() <= self.held.len() {
+        if !self.lacks_permits() {
             return false;
         }
         // One far slot at a time: with two a replica would hold a double share for good.
