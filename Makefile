@@ -3,12 +3,12 @@
 
 # Everything that must hold, in minutes. Needs Rust and, if it cannot install it, redis-server.
 test:
-	@REDIS_SERVER="$$(sh tests/support/find-redis.sh)" && export REDIS_SERVER && cargo test
+	@REDIS_SERVER="$$(sh tests/support/find-redis.sh)" && export REDIS_SERVER && cargo test --features backoff
 
 # Format, lints and docs, with warnings denied; without Redis the crate must build too.
 check:
 	cargo fmt --all --check
-	cargo clippy --all-targets --features tzdb-bundled -- -D warnings
+	cargo clippy --all-targets --features tzdb-bundled,backoff -- -D warnings
 	cargo clippy --no-default-features --lib -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 

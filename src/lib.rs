@@ -52,6 +52,8 @@ mod limit;
 mod limiter;
 mod provider;
 #[doc(hidden)]
+pub mod signal;
+#[doc(hidden)]
 pub mod store;
 mod tollgate;
 
