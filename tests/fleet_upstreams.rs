@@ -3,8 +3,16 @@
 
 #[path = "../examples/fleet/quota.rs"]
 mod quota;
+#[path = "../examples/fleet/rules.rs"]
+mod rules;
+#[path = "../examples/fleet/trip.rs"]
+mod trip;
+
+use std::time::Duration;
 
 use quota::{Nanos, Quota, UpstreamKind};
+use rules::{Answer, Page, Rules};
+use trip::{Aftermath, Attempt, RETURN, Trip};
 
 const MILLI: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MILLI;
@@ -12,6 +20,16 @@ const SECOND: Nanos = 1_000 * MILLI;
 fn upstream(kind: UpstreamKind, limits: &[&str]) -> Quota {
     let limits: Vec<_> = limits.iter().map(|text| text.parse().expect("a limit")).collect();
     Quota::new(kind, &limits)
+}
+
+/// Three a second; from 4 s after the first arrival on nothing for two seconds.
+fn tripping() -> Rules {
+    let trip = Trip { lasts: Duration::from_secs(2), after: Duration::from_secs(4) };
+    Rules::new(upstream(UpstreamKind::Rolling, &["3/s"]), Some(trip), None)
+}
+
+fn refused(retry_after: u64) -> Answer {
+    Answer::Refused { retry_after }
 }
 
 /// How many of `count` requests at one moment are accepted.
@@ -121,4 +139,109 @@ fn a_step_back_of_the_clock_is_no_gift() {
         assert_eq!(burst(&mut quota, 5 * SECOND, 50), 3, "{kind:?}");
         assert_eq!(burst(&mut quota, 4 * SECOND, 50), 0, "{kind:?}");
     }
+}
+
+#[test]
+fn trip_refuses_everything_from_its_first_moment_to_its_last() {
+    let mut rules = tripping();
+    assert_eq!(rules.trip(), None, "it depends on the first arrival");
+    assert_eq!(rules.answer(7 * SECOND, Page::Hit), Answer::Accepted);
+    assert_eq!(rules.trip(), Some(11 * SECOND..13 * SECOND));
+    assert_eq!(rules.answer(11 * SECOND - 1, Page::Hit), Answer::Accepted);
+    for page in [Page::Hit, Page::Landed] {
+        assert_eq!(rules.answer(11 * SECOND, page), refused(2));
+        assert_eq!(rules.answer(13 * SECOND - 1, page), refused(1));
+    }
+    assert_eq!(rules.answer(13 * SECOND, Page::Hit), Answer::Accepted);
+}
+
+#[test]
+fn trip_tells_what_is_left_of_it_rounded_up() {
+    let mut rules = tripping();
+    rules.answer(0, Page::Hit);
+    let told =
+        [(4 * SECOND, 2), (5 * SECOND - 1, 2), (5 * SECOND, 1), (5 * SECOND + 1, 1), (6 * SECOND - 1, 1)];
+    for (now, seconds) in told {
+        assert_eq!(rules.answer(now, Page::Hit), refused(seconds), "at {now}");
+    }
+}
+
+#[test]
+fn trip_charges_nothing() {
+    let mut rules = tripping();
+    rules.answer(0, Page::Hit);
+    for _ in 0..50 {
+        assert_eq!(rules.answer(6 * SECOND - 1, Page::Hit), refused(1));
+    }
+    for _ in 0..3 {
+        assert_eq!(rules.answer(6 * SECOND, Page::Hit), Answer::Accepted);
+    }
+    assert_eq!(rules.answer(6 * SECOND, Page::Hit), refused(1), "by the quota, and at least a second");
+}
+
+#[test]
+fn one_in_so_many_accepted_is_redirected() {
+    let mut rules = Rules::new(upstream(UpstreamKind::Rolling, &["5/s"]), None, Some(3));
+    let mut burst = |now| (0..7).map(|_| rules.answer(now, Page::Hit)).collect::<Vec<_>>();
+    let (yes, elsewhere) = (Answer::Accepted, Answer::Redirected);
+    assert_eq!(burst(0), [yes, yes, elsewhere, yes, yes, refused(1), refused(1)]);
+    // The sixth that is accepted, whatever was refused in between.
+    assert_eq!(burst(SECOND), [elsewhere, yes, yes, elsewhere, yes, refused(1), refused(1)]);
+}
+
+#[test]
+fn where_a_redirect_leads_costs_as_much_and_leads_no_further() {
+    let mut rules = Rules::new(upstream(UpstreamKind::Rolling, &["3/s"]), None, Some(1));
+    assert_eq!(rules.answer(0, Page::Hit), Answer::Redirected);
+    assert_eq!(rules.answer(0, Page::Landed), Answer::Accepted);
+    assert_eq!(rules.answer(0, Page::Landed), Answer::Accepted);
+    assert_eq!(rules.answer(0, Page::Landed), refused(1));
+    assert_eq!(rules.answer(0, Page::Hit), refused(1));
+}
+
+#[test]
+fn without_flags_nothing_trips_and_nothing_redirects() {
+    let mut rules = Rules::new(upstream(UpstreamKind::Rolling, &["1000/s"]), None, None);
+    assert!((0..1000).all(|now| rules.answer(now, Page::Hit) == Answer::Accepted));
+    assert_eq!(rules.trip(), None);
+}
+
+const TRIP: std::ops::Range<Nanos> = 4 * SECOND..6 * SECOND;
+
+fn sent(milli: Nanos, refused: Option<Nanos>) -> Attempt {
+    Attempt { sent: milli * MILLI, refused: refused.map(|milli| milli * MILLI) }
+}
+
+#[test]
+fn a_fleet_that_stops_is_timed_from_the_first_refusal_it_saw() {
+    // The quota's refusal at 3,990 is none of the trip's; what was sent before the first answer could not know.
+    let attempts = [
+        sent(3_980, Some(3_990)),
+        sent(3_999, Some(4_002)),
+        sent(4_000, Some(4_001)),
+        sent(4_061, Some(4_062)),
+        sent(4_062, Some(6_010)),
+        sent(6_000, None),
+    ];
+    let arrivals = [(4_000 * MILLI, false), (6_005 * MILLI, true), (6_205 * MILLI - 1, false)];
+    let late = [(6_005 * MILLI + RETURN, true)];
+    let seen = Aftermath::new(TRIP, &attempts, &[&arrivals[..], &late[..]].concat(), 100.0);
+    let expected = Aftermath {
+        stop_ms: Some(61.0),
+        during: 1,
+        refused_after: 1,
+        first_200_ms: 2,
+        paced_200_ms: 20.0,
+        resumed_ms: Some(5.0),
+    };
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_fleet_that_never_comes_back_says_so() {
+    let silent = Aftermath::new(TRIP, &[], &[(0, true)], 5.0);
+    assert_eq!((silent.stop_ms, silent.resumed_ms), (None, None));
+    assert_eq!((silent.during, silent.refused_after, silent.first_200_ms), (0, 0, 0));
+    let at_once = Aftermath::new(TRIP, &[sent(4_000, Some(4_005))], &[], 5.0);
+    assert_eq!((at_once.stop_ms, at_once.during), (Some(0.0), 0));
 }

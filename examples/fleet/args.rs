@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::exit, time::Duration};
 use clap::Parser;
 use tollgate::{Limit, Provider, Tollgate};
 
-use crate::{Outcome, quota::UpstreamKind};
+use crate::{Outcome, quota::UpstreamKind, trip::Trip};
 
 /// The name of the provider that all replicas share.
 pub const PROVIDER: &str = "fleet";
@@ -15,16 +15,16 @@ pub const PROVIDER: &str = "fleet";
 #[command(name = "fleet")]
 pub struct Args {
     /// How many processes share the quota
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = |it: &str| whole::<u32>(it, 500))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = |it: &str| whole::<u32>(it, 1, 500))]
     pub replicas: u32,
     /// A limit of the upstream; may be given several times
     #[arg(long = "limit", value_name = "SPEC", default_value = "100/1s", value_parser = spec)]
     pub limits: Vec<Spec>,
     /// Closed loops in each replica: get a permit, send, again
-    #[arg(long, value_name = "T", default_value_t = 50, value_parser = |it: &str| whole::<u32>(it, 9999))]
+    #[arg(long, value_name = "T", default_value_t = 50, value_parser = |it: &str| whole::<u32>(it, 1, 9999))]
     pub tasks: u32,
     /// How long
-    #[arg(long, value_name = "S", default_value_t = 10, value_parser = |it: &str| whole::<u64>(it, 9999))]
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = |it: &str| whole::<u64>(it, 1, 9999))]
     pub seconds: u64,
     /// An existing Redis [default: a private one, ended with the run]
     #[arg(long, value_name = "URL")]
@@ -35,6 +35,18 @@ pub struct Args {
     /// How the upstream in this process counts
     #[arg(long, value_enum, default_value_t = UpstreamKind::Rolling)]
     pub upstream_kind: UpstreamKind,
+    /// The upstream refuses everything for so long, from so long after the first arrival on, e.g. 2s@4s
+    #[arg(long, value_name = "DUR@DUR", value_parser = trip)]
+    pub trip: Option<Trip>,
+    /// The upstream answers one in N of what it accepts with a redirect, which leads to one more request
+    #[arg(long, value_name = "N", value_parser = |it: &str| whole::<u64>(it, 1, 9999))]
+    pub redirect_every: Option<u64>,
+    /// How many redirects of one request the replicas follow
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = |it: &str| whole::<u32>(it, 0, 20))]
+    pub redirects: u32,
+    /// The replicas do not hear at once of what others tell the store
+    #[arg(long)]
+    pub no_bell: bool,
     /// Delays each request on its way, e.g. 5..50ms [default: none]
     #[arg(long, value_name = "RANGE", value_parser = jitter)]
     pub jitter: Option<Jitter>,
@@ -107,7 +119,41 @@ impl Args {
         if self.upstream.as_ref().is_some_and(|url| !url.starts_with("http://")) {
             return Err("--upstream expects a plain URL such as http://127.0.0.1:8080".into());
         }
+        // A replica is always told an upstream.
+        let foreign = self.child.is_none() && self.upstream.is_some();
+        if foreign && (self.trip.is_some() || self.redirect_every.is_some()) {
+            return Err("--trip and --redirect-every need the upstream of this process".into());
+        }
+        let run = Duration::from_secs(self.seconds);
+        if self.trip.is_some_and(|trip| trip.after.saturating_add(trip.lasts) >= run) {
+            return Err(format!("--trip must be over before the run is, after {run:?}").into());
+        }
         Ok(())
+    }
+
+    /// The run in one line.
+    pub fn title(&self) -> String {
+        let mut title = format!(
+            "{} replicas, {} tasks each, {} s, limit {}",
+            self.replicas,
+            self.tasks,
+            self.seconds,
+            self.limit_texts()
+        );
+        if let Some(Trip { lasts, after }) = self.trip {
+            title += &format!(", trip {lasts:?}@{after:?}");
+        }
+        if let Some(every) = self.redirect_every {
+            title += &format!(", one in {every} redirected, {} followed", self.redirects);
+        }
+        if self.no_bell {
+            title += ", no bell";
+        }
+        title
+    }
+
+    pub fn limit_texts(&self) -> String {
+        self.limits.iter().map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     /// The provider as the replicas see it.
@@ -128,10 +174,10 @@ impl Args {
     }
 }
 
-fn whole<T: TryFrom<u64>>(text: &str, most: u64) -> Result<T, String> {
-    let number = text.parse::<u64>().ok().filter(|number| (1..=most).contains(number));
+fn whole<T: TryFrom<u64>>(text: &str, least: u64, most: u64) -> Result<T, String> {
+    let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
     let number = number.and_then(|number| T::try_from(number).ok());
-    number.ok_or_else(|| format!("expected a whole number from 1 to {most}"))
+    number.ok_or_else(|| format!("expected a whole number from {least} to {most}"))
 }
 
 fn spec(text: &str) -> Result<Spec, tollgate::LimitError> {
@@ -145,6 +191,14 @@ fn policy(text: &str) -> Result<Policy, String> {
         Some(("wait", time)) => duration(time).map(Policy::WaitAtMost),
         _ => Err("expected wait, reject or wait:DUR, e.g. wait:500ms".into()),
     }
+}
+
+fn trip(text: &str) -> Result<Trip, String> {
+    let expected = || format!("expected how long and from when on, e.g. 2s@4s, not \"{text}\"");
+    let (lasts, after) = text.split_once('@').ok_or_else(expected)?;
+    let (lasts, after) =
+        duration(lasts).and_then(|lasts| Ok((lasts, duration(after)?))).map_err(|_| expected())?;
+    if lasts.is_zero() { Err(expected()) } else { Ok(Trip { lasts, after }) }
 }
 
 fn jitter(text: &str) -> Result<Jitter, String> {

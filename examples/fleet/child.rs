@@ -32,13 +32,17 @@ pub struct Tally {
     pub redis_calls: u64,
 }
 
-/// A permit and what became of it.
+/// One attempt on the wire, with its permit and what became of it. Who sends again, or follows a redirect by a
+/// request that the limiter has let through, records that as one more: the report takes from here when the
+/// replicas sent and when they could know of a refusal. (A hop that the HTTP client takes by itself is unseen.)
 #[derive(Serialize, Deserialize)]
 pub struct Sent {
     pub granted: Nanos,
     pub waited: Nanos,
     /// Unless the run ended before that.
     pub sent: Option<Nanos>,
+    /// When the head of the answer came, by this replica's clock; unless the run ended before that.
+    pub answered: Option<Nanos>,
     /// Of the answer, unless the run ended before that.
     pub status: Option<u16>,
 }
@@ -129,7 +133,7 @@ impl Replica {
         let waited = nanos(permit.waited());
         let at = {
             let permits = &mut self.tally().permits;
-            permits.push(Sent { granted, waited, sent: None, status: None });
+            permits.push(Sent { granted, waited, sent: None, answered: None, status: None });
             permits.len() - 1
         };
         if let Some(Jitter { least, most }) = self.jitter {
@@ -137,17 +141,21 @@ impl Replica {
         }
         self.tally().permits[at].sent = Some(self.clock.now());
         match self.get().await {
-            Ok(status) => self.tally().permits[at].status = Some(status),
+            Ok((status, answered)) => {
+                let sent = &mut self.tally().permits[at];
+                (sent.status, sent.answered) = (Some(status), Some(answered));
+            }
             Err(_) => self.tally().send_errors += 1,
         }
     }
 
-    async fn get(&self) -> reqwest::Result<u16> {
+    /// The status, and when it came.
+    async fn get(&self) -> reqwest::Result<(u16, Nanos)> {
         let response = self.http.get(&self.url).header("x-pod", self.number).send().await?;
-        let status = response.status().as_u16();
+        let answer = (response.status().as_u16(), self.clock.now());
         // A connection whose answer was not read to its end cannot be used again.
         response.bytes().await?;
-        Ok(status)
+        Ok(answer)
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {

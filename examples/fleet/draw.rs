@@ -4,7 +4,7 @@ use std::fmt::{Error, Write};
 
 use tollgate::Limit;
 
-use crate::report::Report;
+use crate::{report::Report, trip::Aftermath};
 
 /// Columns up to the quota, and in all.
 const QUOTA: usize = 50;
@@ -63,7 +63,21 @@ fn sums(out: &mut String, report: &Report) -> Result<(), Error> {
         let granted = report.max_granted_in_window;
         writeln!(out, "most arrivals in any window   {most} ({granted} permits)")?;
     }
-    writeln!(out, "refused by the upstream       {}", report.upstream_429)?;
+    let outside = report.upstream_429_outside_trip;
+    match &report.trip {
+        None => writeln!(out, "refused by the upstream       {}", report.upstream_429)?,
+        Some(trip) => {
+            writeln!(
+                out,
+                "refused by the upstream       {} ({outside} outside the trip)",
+                report.upstream_429
+            )?;
+            aftermath(out, trip)?;
+        }
+    }
+    if report.redirects > 0 {
+        writeln!(out, "redirects, arrivals there     {}, {}", report.redirects, report.landed)?;
+    }
     writeln!(out, "quota used                    {:.1} %", 100.0 * report.utilization)?;
     writeln!(out, "fairness (Jain)               {:.4}", report.jain)?;
     let per_permit = report.redis_calls as f64 / report.permits.max(1) as f64;
@@ -83,4 +97,15 @@ fn sums(out: &mut String, report: &Report) -> Result<(), Error> {
         writeln!(out, "wait p99 over a full queue's  {ratio:.2} (after two windows)")?;
     }
     Ok(())
+}
+
+fn aftermath(out: &mut String, trip: &Aftermath) -> Result<(), Error> {
+    let ms = |time: Option<f64>| time.map_or("never".into(), |time| format!("{time:.1} ms"));
+    let (stop, resumed) = (ms(trip.stop_ms), ms(trip.resumed_ms));
+    writeln!(out, "trip: from 429 to last send   {stop}, {} sent after 60 ms", trip.during)?;
+    writeln!(
+        out,
+        "trip: from its end to return  {resumed}, then {} in 200 ms (paced {:.1}), {} refused",
+        trip.first_200_ms, trip.paced_200_ms, trip.refused_after
+    )
 }

@@ -16,11 +16,13 @@ mod quota;
 mod redis;
 mod replicas;
 mod report;
+mod rules;
+mod trip;
 mod upstream;
 
 use std::{env, error::Error, ffi::OsString, process::ExitCode};
 
-use self::{args::Args, redis::Redis, report::Report, upstream::Upstream};
+use self::{args::Args, quota::Quota, redis::Redis, report::Report, rules::Rules, upstream::Upstream};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -43,7 +45,10 @@ fn prove(args: &Args) -> Outcome<()> {
     let limits = args.upstream_limits()?;
     let upstream = match args.upstream {
         Some(_) => None,
-        None => Some(Upstream::start(args.upstream_kind, &limits)?),
+        None => {
+            let quota = Quota::new(args.upstream_kind, &limits);
+            Some(Upstream::start(Rules::new(quota, args.trip, args.redirect_every))?)
+        }
     };
     let redis = match args.redis {
         Some(_) => None,
@@ -63,8 +68,8 @@ fn prove(args: &Args) -> Outcome<()> {
     let tallies = replicas::run(args, &options, upstream.as_ref())?;
     drop(redis);
 
-    let arrivals = upstream.map(|upstream| upstream.arrivals());
-    let (report, trace) = Report::new(args, &limits, &tallies, arrivals);
+    let log = upstream.map(|upstream| upstream.log());
+    let (report, trace) = Report::new(args, &limits, &tallies, log);
     let table = draw::text(&report, &limits[0]);
     if let Some(file) = &args.plot {
         plot::draw(file, &trace, &limits[0])

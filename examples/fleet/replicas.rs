@@ -42,14 +42,7 @@ pub async fn run(args: &Args, options: &[OsString], upstream: Option<&Upstream>)
 }
 
 async fn play(args: &Args, options: &[OsString], upstream: Option<&Upstream>) -> Outcome<Vec<Tally>> {
-    let limits: Vec<_> = args.limits.iter().map(|spec| spec.text.as_str()).collect();
-    eprintln!(
-        "{} replicas, {} tasks each, {} s, limit {}",
-        args.replicas,
-        args.tasks,
-        args.seconds,
-        limits.join(", ")
-    );
+    eprintln!("{}", args.title());
     let mut fleet = Vec::new();
     for number in 0..args.replicas {
         fleet.push(Replica::start(number, options)?);

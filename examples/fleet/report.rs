@@ -1,6 +1,6 @@
 //! The numbers: what arrived, who got how much, how long it took.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, ops::Range, time::Duration};
 
 use serde::Serialize;
 use tollgate::Limit;
@@ -9,7 +9,9 @@ use crate::{
     args::{Args, Policy},
     child::{Sent, Tally},
     clock::{Nanos, nanos},
-    upstream::Arrival,
+    rules::Page,
+    trip::{Aftermath, Attempt},
+    upstream::{Arrival, Log},
 };
 
 /// The outcome of a run, as JSON shows it.
@@ -21,6 +23,14 @@ pub struct Report {
     pub permits: usize,
     pub rejected: u64,
     pub upstream_429: usize,
+    /// Of these, what came before or after the trip.
+    pub upstream_429_outside_trip: usize,
+    /// Only of a run with one.
+    pub trip: Option<Aftermath>,
+    /// How many requests were answered with a redirect.
+    pub redirects: usize,
+    /// How many arrived where that led.
+    pub landed: usize,
     /// The most arrivals in any window, accepted or not; unknown of a foreign upstream.
     pub max_in_window: Option<usize>,
     /// Accepted, of what the limits allow from the first arrival to the last.
@@ -67,14 +77,10 @@ pub struct Spread {
 impl Report {
     /// Also returns the arrivals in the order of time. A foreign upstream tells none: they are then what the
     /// replicas have sent.
-    pub fn new(
-        args: &Args,
-        limits: &[Limit],
-        tallies: &[Tally],
-        arrivals: Option<Vec<Arrival>>,
-    ) -> (Self, Vec<Arrival>) {
-        let own = arrivals.is_some();
-        let mut trace = arrivals.unwrap_or_else(|| as_sent(tallies));
+    pub fn new(args: &Args, limits: &[Limit], tallies: &[Tally], log: Option<Log>) -> (Self, Vec<Arrival>) {
+        let own = log.is_some();
+        let Log { arrivals: mut trace, redirects, trip } =
+            log.unwrap_or_else(|| Log { arrivals: as_sent(tallies), redirects: 0, trip: None });
         trace.sort_by_key(|arrival| arrival.at);
         let window = nanos(limits[0].window());
         let mut granted: Vec<&Sent> = tallies.iter().flat_map(|tally| &tally.permits).collect();
@@ -92,13 +98,18 @@ impl Report {
         let settled = granted.first().map_or(0, |first| first.granted + 2 * window);
         let late_start = granted.partition_point(|sent| sent.granted < settled);
         let steady = &granted[late_start..];
+        let in_trip = |arrival: &Arrival| trip.as_ref().is_some_and(|trip| trip.contains(&arrival.at));
         let report = Self {
             replicas: args.replicas,
-            limit: args.limits.iter().map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(", "),
+            limit: args.limit_texts(),
             seconds: args.seconds,
             permits: granted.len(),
             rejected: total(|tally| tally.rejected),
             upstream_429: trace.iter().filter(|arrival| !arrival.accepted).count(),
+            upstream_429_outside_trip: trace.iter().filter(|one| !one.accepted && !in_trip(one)).count(),
+            trip: trip.clone().map(|trip| aftermath(trip, tallies, &trace, limits)),
+            redirects,
+            landed: trace.iter().filter(|arrival| arrival.page == Page::Landed).count(),
             max_in_window: own.then(|| most_within(trace.iter().map(|arrival| arrival.at), window)),
             utilization: utilization(&trace, limits),
             jain: jain(&trace, tallies.len()),
@@ -122,9 +133,21 @@ fn as_sent(tallies: &[Tally]) -> Vec<Arrival> {
     let mut trace = Vec::new();
     for (pod, tally) in tallies.iter().enumerate() {
         let answered = tally.permits.iter().filter_map(|sent| Some((sent.sent?, sent.status?)));
-        trace.extend(answered.map(|(at, status)| Arrival { at, pod, accepted: status != 429 }));
+        let arrival = |(at, status)| Arrival { at, pod, page: Page::Hit, accepted: status != 429 };
+        trace.extend(answered.map(arrival));
     }
     trace
+}
+
+fn aftermath(trip: Range<Nanos>, tallies: &[Tally], trace: &[Arrival], limits: &[Limit]) -> Aftermath {
+    let attempt = |one: &Sent| {
+        Some(Attempt { sent: one.sent?, refused: one.answered.filter(|_| one.status == Some(429)) })
+    };
+    let attempts: Vec<_> = tallies.iter().flat_map(|tally| &tally.permits).filter_map(attempt).collect();
+    let arrivals: Vec<_> = trace.iter().map(|arrival| (arrival.at, arrival.accepted)).collect();
+    let rate = |limit: &Limit| limit.max() as f64 / limit.window().as_secs_f64();
+    let tightest = limits.iter().map(rate).fold(f64::INFINITY, f64::min);
+    Aftermath::new(trip, &attempts, &arrivals, tightest)
 }
 
 /// Windows are half-open, so what is exactly one window apart is never in the same.

@@ -2,13 +2,17 @@
 
 use std::{
     net::SocketAddr,
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use axum::{
     Router,
     extract::State,
-    http::{HeaderMap, StatusCode, header::RETRY_AFTER},
+    http::{
+        HeaderMap, StatusCode,
+        header::{LOCATION, RETRY_AFTER},
+    },
     response::{IntoResponse, Response},
     routing::get,
     serve::ListenerExt,
@@ -17,12 +21,11 @@ use tokio::{
     net::TcpSocket,
     runtime::{Builder, Runtime},
 };
-use tollgate::Limit;
 
 use crate::{
     Outcome,
     clock::{Clock, Nanos},
-    quota::{Quota, UpstreamKind},
+    rules::{Answer, Page, Rules},
 };
 
 /// A whole fleet connects at once. Of a shorter queue the rest would be dropped and try again a second later:
@@ -35,7 +38,18 @@ pub struct Arrival {
     pub at: Nanos,
     /// Which replica it came from.
     pub pod: usize,
+    pub page: Page,
     pub accepted: bool,
+}
+
+/// What the upstream has noted.
+pub struct Log {
+    /// In the order in which they were counted.
+    pub arrivals: Vec<Arrival>,
+    /// How many were answered with a redirect.
+    pub redirects: usize,
+    /// When it refused everything, if it was to.
+    pub trip: Option<Range<Nanos>>,
 }
 
 /// Serves until dropped, on a thread of its own: what the parent draws must not delay an arrival.
@@ -51,18 +65,20 @@ struct Desk {
 }
 
 struct Book {
-    quota: Quota,
+    rules: Rules,
     arrivals: Vec<Arrival>,
     accepted: usize,
+    redirects: usize,
 }
 
 impl Upstream {
-    pub fn start(kind: UpstreamKind, limits: &[Limit]) -> Outcome<Self> {
-        let book = Mutex::new(Book { quota: Quota::new(kind, limits), arrivals: Vec::new(), accepted: 0 });
+    pub fn start(rules: Rules) -> Outcome<Self> {
+        let book = Mutex::new(Book { rules, arrivals: Vec::new(), accepted: 0, redirects: 0 });
         let desk = Arc::new(Desk { clock: Clock::new(), book });
 
         let runtime = Builder::new_multi_thread().worker_threads(1).event_interval(4).enable_all().build()?;
-        let routes = Router::new().route("/hit", get(hit)).with_state(desk.clone());
+        let routes = Router::new().route("/hit", get(hit)).route("/landed", get(landed));
+        let routes = routes.with_state(desk.clone());
         let listener = {
             let _inside = runtime.enter();
             let socket = TcpSocket::new_v4()?;
@@ -84,33 +100,47 @@ impl Upstream {
         (book.accepted, book.arrivals.len() - book.accepted)
     }
 
-    /// All of them, in the order in which they were counted.
-    pub fn arrivals(&self) -> Vec<Arrival> {
-        self.desk.book().arrivals.clone()
+    /// All of it, so far.
+    pub fn log(&self) -> Log {
+        let book = self.desk.book();
+        Log { arrivals: book.arrivals.clone(), redirects: book.redirects, trip: book.rules.trip() }
     }
 }
 
 impl Desk {
+    fn answer(&self, page: Page, headers: &HeaderMap) -> Response {
+        let at = self.clock.now();
+        let pod = headers.get("x-pod").and_then(|pod| pod.to_str().ok()?.parse().ok()).unwrap_or(usize::MAX);
+        let answer = {
+            let mut book = self.book();
+            let answer = book.rules.answer(at, page);
+            let accepted = !matches!(answer, Answer::Refused { .. });
+            book.accepted += usize::from(accepted);
+            book.redirects += usize::from(answer == Answer::Redirected);
+            book.arrivals.push(Arrival { at, pod, page, accepted });
+            answer
+        };
+        match answer {
+            Answer::Accepted => "ok".into_response(),
+            Answer::Redirected => {
+                (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, "/landed")], "elsewhere").into_response()
+            }
+            Answer::Refused { retry_after } => {
+                let seconds = retry_after.to_string();
+                (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, seconds)], "too many").into_response()
+            }
+        }
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 async fn hit(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Response {
-    let at = desk.clock.now();
-    let pod = headers.get("x-pod").and_then(|pod| pod.to_str().ok()?.parse().ok()).unwrap_or(usize::MAX);
-    let verdict = {
-        let mut book = desk.book();
-        let verdict = book.quota.arrive(at);
-        book.accepted += usize::from(verdict.is_ok());
-        book.arrivals.push(Arrival { at, pod, accepted: verdict.is_ok() });
-        verdict
-    };
-    match verdict {
-        Ok(()) => "ok".into_response(),
-        Err(wait) => {
-            let seconds = wait.div_ceil(1_000_000_000).max(1).to_string();
-            (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, seconds)], "too many").into_response()
-        }
-    }
+    desk.answer(Page::Hit, &headers)
+}
+
+async fn landed(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Response {
+    desk.answer(Page::Landed, &headers)
 }
