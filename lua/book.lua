@@ -47,7 +47,7 @@ if not limits.cover(list, now) then
   return '0 ' .. whole(now)
 end
 
-local lost = limits.load(list, c.idle, now)
+local lost = limits.load(list, c.idle, now, c.pause)
 control.renew(c, known, lost, now)
 local live, contended = control.count(c, id, now)
 local start = now + lead
@@ -62,7 +62,7 @@ local d = {
 local ours = known == c.ordinal and since == c.since
 if ours then
   for _, permit in ipairs(returns) do
-    desk.give(d, permit)
+    desk.give(d, permit, true)
   end
 end
 local reach = math.floor(horizon / 10) * 8

@@ -13,7 +13,7 @@ local list = limits.read()
 if not limits.cover(list, now) then
   return '0 ' .. whole(now)
 end
-limits.load(list, c.idle, now)
+limits.load(list, c.idle, now, c.pause)
 local text = { '1', whole(now), whole(c.pause) }
 local start = math.max(now, c.pause)
 for _, limit in ipairs(list) do

@@ -43,12 +43,30 @@ impl Clock {
     }
 
     pub fn now(&self) -> Moment {
-        Moment { mono: micros(self.start.elapsed()), wall: wall() }
+        Moment { mono: self.mono(), wall: wall() }
+    }
+
+    /// The monotonic half of it.
+    pub fn mono(&self) -> Micros {
+        micros(self.start.elapsed())
     }
 
     /// Since the epoch, never stepping: the wall clock when this clock was made, and the time since.
     pub fn steady(&self) -> Micros {
-        self.epoch + self.now().mono
+        self.epoch + self.mono()
+    }
+
+    pub fn wall(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    pub fn instant_now(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// An instant as this clock tells it.
+    pub fn mono_at(&self, instant: Instant) -> Micros {
+        micros(instant.saturating_duration_since(self.start))
     }
 
     /// When `mono` will be, for a timer.

@@ -9,10 +9,10 @@ pub struct Error(Box<Kind>);
 #[derive(Clone, Debug)]
 enum Kind {
     Refused(Refusal),
-    Store(Arc<str>, StoreError),
+    Store(StoreError),
 }
 
-/// The limiter has said no. Nothing was charged.
+/// The limiter has said no to a request, or to the next hop of one. Nothing was charged for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     provider: Arc<str>,
@@ -37,6 +37,8 @@ pub enum Reason {
     Impossible,
     /// The limiter was shut down.
     Closed,
+    /// The call names a provider that does not exist.
+    Unknown,
 }
 
 impl Refusal {
@@ -79,6 +81,11 @@ impl Error {
         self.has(Reason::Impossible)
     }
 
+    /// The call names a provider that does not exist.
+    pub fn is_unknown(&self) -> bool {
+        self.has(Reason::Unknown)
+    }
+
     /// The limiter was shut down.
     pub fn is_closed(&self) -> bool {
         self.has(Reason::Closed)
@@ -86,7 +93,7 @@ impl Error {
 
     /// The store did not answer, or with an error: it says nothing about the quota.
     pub fn is_store(&self) -> bool {
-        matches!(*self.0, Kind::Store(..))
+        matches!(*self.0, Kind::Store(_))
     }
 
     /// See [`Refusal::retry_after`].
@@ -98,7 +105,7 @@ impl Error {
     pub fn provider(&self) -> &str {
         match &*self.0 {
             Kind::Refused(refusal) => &refusal.provider,
-            Kind::Store(provider, _) => provider,
+            Kind::Store(error) => error.provider(),
         }
     }
 
@@ -106,8 +113,31 @@ impl Error {
     pub fn refusal(&self) -> Option<&Refusal> {
         match &*self.0 {
             Kind::Refused(refusal) => Some(refusal),
-            Kind::Store(..) => None,
+            Kind::Store(_) => None,
         }
+    }
+
+    /// The error of this crate in an error of another, such as reqwest-middleware's, also where layers between
+    /// have wrapped it. `None`: it is not ours.
+    ///
+    /// ```no_run
+    /// # async fn example(http: tollgate::reqwest_middleware::ClientWithMiddleware) {
+    /// if let Err(error) = http.get("https://api.acme.com/").send().await {
+    ///     match tollgate::Error::find(&error) {
+    ///         Some(ours) if ours.is_rejected() => println!("again in {:?}", ours.retry_after()),
+    ///         Some(ours) => println!("{ours}"),
+    ///         None => println!("the request itself failed: {error}"),
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub fn find(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        // Layers that pass themselves off as what they wrap hide the error, but not its source.
+        std::iter::successors(Some(error), |error| error.source()).find_map(|error| {
+            let refusal = || Some(Self(Box::new(Kind::Refused(error.downcast_ref::<Refusal>()?.clone()))));
+            let store = || Some(Self(Box::new(Kind::Store(error.downcast_ref::<StoreError>()?.clone()))));
+            error.downcast_ref::<Self>().cloned().or_else(refusal).or_else(store)
+        })
     }
 
     fn has(&self, reason: Reason) -> bool {
@@ -115,11 +145,16 @@ impl Error {
     }
 
     pub(crate) fn store(provider: &Arc<str>, error: StoreError) -> Self {
-        Self(Box::new(Kind::Store(provider.clone(), error)))
+        Self(Box::new(Kind::Store(error.of(provider))))
     }
 
     pub(crate) fn impossible(provider: &Arc<str>, limit: Option<Limit>) -> Self {
         Self::refused(provider, limit, Reason::Impossible, None)
+    }
+
+    #[cfg(feature = "middleware")]
+    pub(crate) fn unknown(provider: &str) -> Self {
+        Self::refused(&provider.into(), None, Reason::Unknown, None)
     }
 
     fn refused(provider: &Arc<str>, limit: Option<Limit>, reason: Reason, wait: Option<Duration>) -> Self {
@@ -153,8 +188,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Kind::Refused(refusal) => refusal.fmt(f),
-            Kind::Store(provider, _) => {
-                write!(f, "the store of provider \"{provider}\" failed; nothing was sent")
+            Kind::Store(error) => {
+                write!(f, "the store of provider \"{}\" failed; the request was not sent", error.provider())
             }
         }
     }
@@ -164,7 +199,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &*self.0 {
             Kind::Refused(refusal) => Some(refusal),
-            Kind::Store(_, error) => Some(error),
+            Kind::Store(error) => Some(error),
         }
     }
 }
@@ -190,6 +225,9 @@ impl fmt::Display for Refusal {
                 )?;
             }
             (Reason::Impossible, None) => write!(f, "provider \"{provider}\": a cost is at least 1")?,
+            (Reason::Unknown, _) => {
+                write!(f, "no provider \"{provider}\": add it to the tollgate or correct the call")?;
+            }
             (Reason::Closed, _) => write!(f, "provider \"{provider}\": the limiter was shut down")?,
         }
         match self.retry_after {

@@ -1,26 +1,38 @@
 //! One external quota, shared by every replica of a service, never exceeded.
 //!
-//! A paid API allows so many requests a minute; you run many processes. Each call takes a [`Permit`] from a quota
-//! that they share in Redis, waits for its turn or is refused, as it chose, and puts one request on the wire.
-//! Together they stay below the limit in *any* window, also under load, retries and cold starts.
+//! A paid API allows so many requests a minute; you run many processes. Each request takes a permit from a quota
+//! that they share in Redis, waits for its turn or is refused, as it chose, and then goes on the wire. Together
+//! they stay below the limit in *any* window, also under load, retries, redirects and cold starts.
 //!
-//! ```
+#![cfg_attr(feature = "middleware", doc = "```no_run")]
+#![cfg_attr(not(feature = "middleware"), doc = "```ignore")]
 //! use std::time::Duration;
-//! use tollgate::{Provider, Tollgate};
+//! use tollgate::{Priority, Provider, RequestBuilderExt, Tollgate, reqwest};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let tollgate = Tollgate::builder() // in memory; `.store(RedisStore::new(url)?)` shares it
-//!     .provider(Provider::new("acme").limit("100/min".parse()?).limit("10/s burst 20".parse()?))
+//!     .provider(Provider::new("acme").hosts(["api.acme.com"]).limit("100/min".parse()?))
 //!     .build()?;
-//! let acme = tollgate.provider("acme")?;
+//! let http = tollgate.client(reqwest::Client::builder())?;
 //!
-//! let permit = acme.acquire().wait_at_most(Duration::from_secs(2)).await?;
-//! println!("waited {:?}, {} left of {}", permit.waited(), permit.remaining(), permit.limit());
-//! tollgate.shutdown().await;
+//! let url = "http://api.acme.com/things";
+//! http.get(url).send().await?; // waits its turn
+//! http.get(url).wait_at_most(Duration::from_secs(2)).priority(Priority::High).send().await?;
+//! http.get(url).or_reject().cost(5).send().await?; // or an error with `retry_after`, at once
+//! let permit = tollgate.provider("acme")?.acquire().await?; // the same queue, for what is not HTTP
+//! tollgate.shutdown().await; // gives back what is booked and not used
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Contents
+//!
+//! - [`Tollgate`]: the providers of a process and their store, [`MemoryStore`] or [`RedisStore`]. It makes clients.
+//! - [`Provider`]: the name, limits and hosts of an API, and what is done when it refuses. [`Limit`]: one limit.
+//! - [`RequestBuilderExt`], [`Call`]: what one request chooses. [`Toll`]: what it took to get through.
+//! - [`Limiter`], [`Permit`]: the same without HTTP.
+//! - [`Error`], [`Refusal`]: later, never, or a store that does not answer. [`Error::find`] takes it out of others.
 //!
 //! # How it decides
 //!
@@ -30,44 +42,80 @@
 //! under way share the next one. Once a quota is used up its stream is paced; `unpaced` is there for those who
 //! prefer bursts. The shared clock is the store's.
 //!
-//! # What a caller gets
+//! A 429, or a 503 with `Retry-After`, stops every replica for as long as it says, and the refused request is
+//! sent again if that can be done.
 //!
-//! [`Limiter::acquire`] waits; `.wait_at_most(..)` bounds it, `.or_reject()` does not wait, `.cost(n)` takes more.
-//! A refusal charges nothing, says when to come back, and tells "later" from "never" and from a store that does
-//! not answer ([`Error`]). A dropped future frees its place and its permit.
+//! # The order of layers
+//!
+//! [`Tollgate::client`] is all that a new client needs. In a stack that is there already, what retries or caches is
+//! *outside*, added before the tollgate; and the client inside sends nothing that nobody charges:
+//!
+#![cfg_attr(feature = "middleware", doc = "```no_run")]
+#![cfg_attr(not(feature = "middleware"), doc = "```ignore")]
+//! # use tollgate::{Tollgate, reqwest, reqwest_middleware::{ClientBuilder, Middleware}};
+//! # fn example(tollgate: Tollgate, retries: impl Middleware, tracing: impl Middleware) -> reqwest::Result<()> {
+//! let inside = reqwest::Client::builder()
+//!     .redirect(tollgate.redirect(reqwest::redirect::Policy::default())) // each hop takes a permit
+//!     .retry(reqwest::retry::never())
+//!     .build()?;
+//! let right = ClientBuilder::new(inside).with(retries).with(tollgate.middleware()).with(tracing).build();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Wrong: `.with(tollgate.middleware()).with(retries)`. One permit then covers every attempt, and the quota is
+//! exceeded just when the upstream is in trouble.
 //!
 //! # What is not promised
 //!
 //! That a network delivers in the order and at the distance in which requests left: the guard covers lateness up
-//! to half of it. That a Redis which lost its state remembers what was used.
+//! to half of it. That a Redis which lost its state remembers what was used. That a request is charged which
+//! somebody sends beside the client, or a layer inside the tollgate by itself.
+#![cfg_attr(
+    not(all(feature = "middleware", feature = "redis")),
+    allow(rustdoc::broken_intra_doc_links, reason = "the contents name what is left out")
+)]
 
 #[doc(hidden)]
 pub mod clock;
 mod error;
 #[doc(hidden)]
 pub mod gate;
+mod lane;
 #[doc(hidden)]
 pub mod ledger;
 mod limit;
 mod limiter;
+#[cfg(feature = "middleware")]
+mod middleware;
 mod provider;
+#[cfg(feature = "middleware")]
 #[doc(hidden)]
 pub mod signal;
 #[doc(hidden)]
 pub mod store;
+mod terms;
 mod tollgate;
 
+#[cfg(feature = "middleware")]
+pub use middleware::{Call, Middleware, RequestBuilderExt, Toll};
+#[cfg(feature = "redis")]
+pub use redis;
 #[cfg(feature = "redis")]
 pub use store::RedisStore;
 pub use {
     error::{ConfigError, Error, Reason, Refusal},
+    gate::Priority,
     limit::{Kind as LimitKind, Limit, LimitError, Reset, Weekday},
-    limiter::{Acquire, LimitPeek, Limiter, Peek, Permit},
+    limiter::{Acquire, Counts, LimitPeek, Limiter, Peek, Permit},
     provider::Provider,
     store::{MemoryStore, StoreError},
     tollgate::{Builder, Tollgate},
 };
 
-#[cfg(all(doctest, feature = "redis"))]
+#[cfg(feature = "middleware")]
+pub use {http, reqwest, reqwest_middleware};
+
+#[cfg(all(doctest, feature = "middleware", feature = "redis"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

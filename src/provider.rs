@@ -2,7 +2,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use crate::{error::ConfigError, ledger::Rule, limit::Limit, store::rule};
 
-/// A third-party API whose quota is shared: its name and its limits.
+/// A third-party API whose quota is shared: its name, its limits and the requests that they cover.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,6 +25,9 @@ pub struct Provider {
     pub(crate) queue: usize,
     pub(crate) ceiling: Option<NonZeroU32>,
     pub(crate) warn_after: Duration,
+    pub(crate) observe: bool,
+    #[cfg(feature = "middleware")]
+    pub(crate) requests: crate::middleware::Requests,
 }
 
 impl Provider {
@@ -37,7 +40,16 @@ impl Provider {
             queue: 1_000,
             ceiling: None,
             warn_after: Duration::from_secs(10),
+            observe: false,
+            #[cfg(feature = "middleware")]
+            requests: crate::middleware::Requests::default(),
         }
+    }
+
+    /// For a tollgate that is disabled.
+    pub(crate) fn unlimited(name: &str) -> Self {
+        let limit = Limit::rolling(90_000_000, Duration::from_millis(1));
+        limit.into_iter().fold(Self::new(name), Self::limit)
     }
 
     /// Adds a limit. A call must find room in all of them, and is charged to all or none.
@@ -72,6 +84,16 @@ impl Provider {
         self
     }
 
+    /// Only looks: every call goes the usual way, is decided and counted ([`Limiter::counts`]) and logged at
+    /// `info` if it would have waited or been refused, but is delayed or refused by nothing. To see what a
+    /// limit would do before it does it. Default: false.
+    ///
+    /// [`Limiter::counts`]: crate::Limiter::counts
+    pub fn observe(mut self, only: bool) -> Self {
+        self.observe = only;
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let name = &self.name;
         if name.is_empty() || name.chars().any(|letter| "{}".contains(letter) || letter.is_control()) {
@@ -96,6 +118,8 @@ impl Provider {
                 )));
             }
         }
+        #[cfg(feature = "middleware")]
+        self.check_requests()?;
         Ok(())
     }
 

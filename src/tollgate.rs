@@ -1,9 +1,10 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use crate::{
     clock::Clock,
     error::ConfigError,
     gate::{Ceiling, Gate, Plan},
+    lane::{Lane, Mode},
     limiter::Limiter,
     provider::Provider,
     store::{MemoryStore, Quota, Store},
@@ -16,9 +17,12 @@ use crate::{
 #[derive(Clone)]
 pub struct Tollgate(Arc<Shared>);
 
-/// Providers under their names.
+/// Providers in operation.
 pub struct Shared {
-    gates: BTreeMap<String, (Arc<Gate>, Duration)>,
+    clock: Clock,
+    /// In the order in which they were added.
+    lanes: Vec<Arc<Lane>>,
+    disabled: bool,
 }
 
 /// Builds a [`Tollgate`].
@@ -34,40 +38,83 @@ impl Tollgate {
         Builder { store: Arc::new(MemoryStore::new()), providers: Vec::new() }
     }
 
+    /// A tollgate that lets everything pass, whatever the provider: for tests and switches in which limits do
+    /// not matter. Its limiters give every permit at once and book nothing.
+    pub fn disabled() -> Self {
+        Self(Arc::new(Shared { clock: Clock::new(), lanes: Vec::new(), disabled: true }))
+    }
+
     /// The limiter of a provider.
     ///
     /// # Errors
     /// Names the providers there are, if it is none of them.
     pub fn provider(&self, name: &str) -> Result<Limiter, ConfigError> {
-        let Some((gate, longest_wait)) = self.0.gates.get(name) else {
-            let known = self.0.gates.keys().cloned().collect::<Vec<_>>().join(", ");
-            return Err(ConfigError(format!("no provider \"{name}\": there are {known}")));
+        if self.0.disabled {
+            let store = Arc::new(MemoryStore::new());
+            let lane = open(Provider::unlimited(name), Mode::Off, &self.0.clock, store)?;
+            return Ok(Limiter::new(Arc::new(lane), self.0.clone()));
+        }
+        let Some(lane) = self.lane(name) else {
+            let known: Vec<_> = self.0.lanes.iter().map(|lane| &*lane.quota().provider).collect();
+            return Err(ConfigError(format!("no provider \"{name}\": there are {}", known.join(", "))));
         };
-        Ok(Limiter::new(gate.clone(), *longest_wait, self.0.clone()))
+        Ok(Limiter::new(lane, self.0.clone()))
+    }
+
+    pub(crate) fn lane(&self, name: &str) -> Option<Arc<Lane>> {
+        self.0.lanes.iter().find(|lane| &*lane.quota().provider == name).cloned()
     }
 
     /// Refuses every caller from now on, gives booked permits back and says goodbye to the store. Returns
     /// when that is done, or when the store does not answer within its timeout.
     pub async fn shutdown(&self) {
-        for (gate, _) in self.0.gates.values() {
-            gate.close();
+        for lane in &self.0.lanes {
+            lane.gate.close();
         }
-        for (gate, _) in self.0.gates.values() {
-            gate.closed().await;
+        for lane in &self.0.lanes {
+            lane.gate.closed().await;
         }
+    }
+}
+
+/// What the middleware asks.
+#[cfg(feature = "middleware")]
+impl Tollgate {
+    /// Tells this tollgate from others as long as it lives.
+    pub(crate) fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    pub(crate) fn is_disabled(&self) -> bool {
+        self.0.disabled
+    }
+
+    /// No URL leads to any provider.
+    pub(crate) fn is_nameless(&self) -> bool {
+        !self.0.disabled && self.0.lanes.iter().all(|lane| lane.upstream.matcher.is_empty())
+    }
+
+    /// The first provider that wants this URL.
+    pub(crate) fn lane_at(&self, url: &reqwest::Url) -> Option<Arc<Lane>> {
+        self.0.lanes.iter().find(|lane| lane.upstream.matcher.matches(url)).cloned()
     }
 }
 
 impl std::fmt::Debug for Tollgate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tollgate").field("providers", &self.0.gates.keys()).finish()
+        let names: Vec<_> = self.0.lanes.iter().map(|lane| &*lane.quota().provider).collect();
+        f.debug_struct("Tollgate").field("providers", &names).finish()
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        for (gate, _) in self.gates.values() {
-            gate.close();
+        for lane in &self.lanes {
+            lane.gate.close();
         }
     }
 }
@@ -89,33 +136,56 @@ impl Builder {
     /// background, so that shares are fair from the first call on.
     ///
     /// # Errors
-    /// When a provider has no limit, two of one kind and window, or a name that is taken or unfit for a key.
+    /// When a provider has no limit, two of one kind and window, a name that is taken or unfit for a key, or a
+    /// host that is none or another's.
     pub fn build(self) -> Result<Tollgate, ConfigError> {
         if self.providers.is_empty() {
             return Err(ConfigError("no provider: add one with `.provider(..)`".into()));
         }
-        let mut gates = BTreeMap::new();
+        let clock = Clock::new();
+        let mut lanes: Vec<Arc<Lane>> = Vec::new();
         for provider in self.providers {
-            provider.check()?;
-            let clock = Clock::new();
-            let longest_wait = provider.longest_wait();
-            let plan = Plan {
-                quota: Quota { provider: provider.name.as_str().into(), limits: provider.limits },
-                queue: provider.queue,
-                ceiling: provider.ceiling.map(|most| Ceiling::new(most, clock.clone())),
-                warn_after: provider.warn_after,
-            };
-            let gate = Gate::new(plan, self.store.clone(), clock);
-            if gates.insert(provider.name.clone(), (gate, longest_wait)).is_some() {
-                return Err(ConfigError(format!(
-                    "two providers are named \"{}\": give each its own",
-                    provider.name
-                )));
-            }
+            let mode = if provider.observe { Mode::Observe } else { Mode::Enforce };
+            let lane = open(provider, mode, &clock, self.store.clone())?;
+            lanes.iter().try_for_each(|other| clash(other, &lane))?;
+            lanes.push(Arc::new(lane));
         }
-        for (gate, _) in gates.values() {
-            gate.hello();
+        for lane in &lanes {
+            lane.gate.hello();
         }
-        Ok(Tollgate(Arc::new(Shared { gates })))
+        Ok(Tollgate(Arc::new(Shared { clock, lanes, disabled: false })))
     }
+}
+
+fn open(provider: Provider, mode: Mode, clock: &Clock, store: Arc<dyn Store>) -> Result<Lane, ConfigError> {
+    provider.check()?;
+    let longest_wait = provider.longest_wait();
+    let plan = Plan {
+        quota: Quota { provider: provider.name.as_str().into(), limits: provider.limits },
+        queue: provider.queue,
+        ceiling: provider.ceiling.map(|most| Ceiling::new(most, clock.clone())),
+        warn_after: provider.warn_after,
+    };
+    let gate = Gate::new(plan, store, clock.clone());
+    #[cfg(feature = "middleware")]
+    let lane = Lane::new(gate, longest_wait, mode, provider.requests.open()?);
+    #[cfg(not(feature = "middleware"))]
+    let lane = Lane::new(gate, longest_wait, mode);
+    Ok(lane)
+}
+
+/// What two providers cannot have in common.
+fn clash(one: &Lane, other: &Lane) -> Result<(), ConfigError> {
+    let (name, taken) = (&other.quota().provider, &one.quota().provider);
+    if name == taken {
+        return Err(ConfigError(format!("two providers are named \"{name}\": give each its own")));
+    }
+    #[cfg(feature = "middleware")]
+    if let Some(host) = crate::middleware::overlap(&one.upstream.matcher, &other.upstream.matcher) {
+        return Err(ConfigError(format!(
+            "providers \"{taken}\" and \"{name}\" both have the host {host}: give it to one, with both limits, or \
+             tell their requests apart with `.matching(..)`"
+        )));
+    }
+    Ok(())
 }

@@ -6,10 +6,14 @@
 
 local desk = {}
 
-function desk.give(d, booked)
+-- `unused`: nobody flies in its place.
+function desk.give(d, booked, unused)
   for _, limit in ipairs(d.limits) do
     if limit.kind.give(limit.rule, limit.state, d.now, booked.slot, booked.cost) then
       d.touched = true
+      if unused and limit.kind == rolling then
+        rolling.ease(limit.rule, limit.state, d.now, booked.cost)
+      end
     end
   end
 end
@@ -96,7 +100,7 @@ function desk.confirm(d, confirms, ours, from)
     if ours and booked.slot >= from then
       slots[at] = booked.slot
     elseif ours then
-      desk.give(d, booked)
+      desk.give(d, booked, false)
     end
   end
   for at, booked in ipairs(confirms) do

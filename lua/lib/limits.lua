@@ -22,14 +22,15 @@ function limits.cover(list, now)
   return true
 end
 
--- Loads and prunes. `idle` tells from when on a limit needs no key; tells whether one was lost before that.
-function limits.load(list, idle, now)
+-- Loads and prunes; `resume` is the end of the last pause. `idle` tells from when on a limit needs no key; tells
+-- whether one was lost before that.
+function limits.load(list, idle, now, resume)
   local lost = false
   for _, limit in ipairs(list) do
     local found
     limit.state, found = limit.kind.load(limit.key, limit.rule)
     lost = lost or (not found and (idle[limit.name] or 0) > now)
-    limit.kind.prune(limit.rule, limit.state, now)
+    limit.kind.prune(limit.rule, limit.state, now, resume)
   end
   return lost
 end

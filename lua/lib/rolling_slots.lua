@@ -105,6 +105,23 @@ function rolling.give(rule, state, now, slot, cost)
   return cells.remove(state.log, rule.cell, slot, cost)
 end
 
+-- What came back unused leaves its place in the pace, too: else a fleet that books ahead and gives back would be
+-- slowed down by what it never sent. But what has passed is over, or much that comes back at once would be a burst.
+function rolling.ease(rule, state, now, cost)
+  if not rule.paced or state.pace <= now then
+    return
+  end
+  local step, part = spacing(cost, rule.span, rule.max, 0)
+  local rem = state.pace_rem - part
+  if rem < 0 then
+    step, rem = step + 1, rem + rule.max
+  end
+  state.pace, state.pace_rem = state.pace - step, rem
+  if state.pace < now then
+    state.pace, state.pace_rem = now, 0
+  end
+end
+
 function rolling.left(rule, state)
   return math.max(rule.max - state.log.used, 0)
 end

@@ -63,7 +63,13 @@ local function refill(rule, bucket, now)
   bucket.last_time = now
 end
 
-function token_bucket.prune(rule, bucket, now)
+local restart
+
+-- Time passes. A pause that is over by then has emptied it, if one is told of.
+function token_bucket.prune(rule, bucket, now, resume)
+  if resume and resume <= now then
+    restart(rule, bucket, resume)
+  end
   local cell = cells.get(bucket.held, 1)
   while cell and cell.latest <= now do
     refill(rule, bucket, cell.latest)
@@ -76,7 +82,7 @@ function token_bucket.prune(rule, bucket, now)
 end
 
 -- After a pause the bucket starts empty: nobody stampedes.
-local function restart(rule, bucket, resume)
+function restart(rule, bucket, resume)
   if bucket.last_time < resume then
     token_bucket.prune(rule, bucket, resume)
     bucket.tokens, bucket.rem = 0, 0

@@ -9,11 +9,8 @@ use governor::{
     state::{InMemoryState, NotKeyed},
 };
 
-use super::Verdict;
-use crate::{
-    clock::{Clock, duration, micros},
-    ledger::Micros,
-};
+use super::{Patience, Verdict};
+use crate::clock::{Clock, duration, micros};
 
 /// Permits a second that one replica may ask for; as many at once.
 pub struct Ceiling {
@@ -41,8 +38,8 @@ impl Ceiling {
         }
     }
 
-    /// Waits until the replica may ask again, at most until `deadline`; `None`: not at all.
-    pub async fn pass(&self, cost: i64, deadline: Option<Micros>) -> Result<(), Verdict> {
+    /// Waits until the replica may ask again, as long as its caller would.
+    pub async fn pass(&self, cost: i64, patience: Patience) -> Result<(), Verdict> {
         // A single call dearer than a second's worth takes it all.
         let cost =
             u32::try_from(cost).ok().and_then(NonZeroU32::new).map_or(self.most, |cost| cost.min(self.most));
@@ -51,7 +48,11 @@ impl Ceiling {
             let now = self.limiter.clock().now();
             let wait: Duration = not_until.earliest_possible().duration_since(now).into();
             let retry_after = micros(wait).max(1);
-            if deadline.is_none_or(|deadline| micros(now) + retry_after > deadline) {
+            let in_time = match patience {
+                Patience::Reject => false,
+                Patience::Until(deadline) => micros(now) + retry_after <= deadline,
+            };
+            if !in_time {
                 return Err(Verdict::Ceiling { retry_after });
             }
             tokio::time::sleep(wait).await;

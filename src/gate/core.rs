@@ -4,18 +4,19 @@
 
 mod answers;
 mod calls;
+mod pauses;
 
 use std::collections::VecDeque;
 
 use super::{
     link::Link,
     permit::{Permit, Stage},
-    queue::{Patience, Queue, Ticket, Waiter},
+    queue::{Ask, Patience, Priority, Queue, Ticket, Waiter},
 };
 use crate::{
     clock::Moment,
     ledger::{Call, Generation, Micros, Rule},
-    store::StoreError,
+    store::{StoreError, Taken},
 };
 
 /// Callers asked for in one call; the rest go into the next.
@@ -73,7 +74,7 @@ pub struct Core<W> {
     settings: Settings,
     link: Link,
     queue: Queue<W>,
-    tickets: Ticket,
+    tickets: u64,
     /// In the order of their slots.
     held: VecDeque<Permit>,
     returns: Vec<Permit>,
@@ -86,6 +87,10 @@ pub struct Core<W> {
     hello: bool,
     closing: bool,
     closed: bool,
+    /// Nothing is handed out before this.
+    stopped_until: Micros,
+    /// How often the store was doubted.
+    doubts: u64,
     /// Permits that came to hand too late and were exchanged.
     late: u64,
 }
@@ -95,6 +100,8 @@ struct Sent {
     call: Call,
     at: Moment,
     under_way: bool,
+    /// The answer may have been decided before the store changed its mind.
+    doubted: bool,
     asked: Vec<Ticket>,
 }
 
@@ -126,6 +133,8 @@ impl<W> Core<W> {
             hello: true,
             closing: false,
             closed: false,
+            stopped_until: Micros::MIN,
+            doubts: 0,
             late: 0,
         }
     }
@@ -142,14 +151,31 @@ impl<W> Core<W> {
         self.closed
     }
 
+    /// Nobody waits, nothing is held or under way: who comes now may ask the store past the queue.
+    pub fn is_quiet(&self, now: Micros) -> bool {
+        self.queue.len() == 0
+            && self.held.is_empty()
+            && self.returns.is_empty()
+            && self.sent.is_none()
+            && now >= self.stopped_until
+            && !self.hello
+            && !self.closing
+    }
+
+    /// What the store gave past the queue. It gets a place: it may have to be exchanged later.
+    pub fn at_once(&mut self, now: Moment, cost: i64, priority: Priority, taken: &Taken) -> Permit {
+        let permit = Permit::at_once(cost, taken, now, self.link.lateness());
+        Permit { doubts: self.doubts, ticket: self.next_ticket(priority), ..permit }
+    }
+
+    fn next_ticket(&mut self, priority: Priority) -> Ticket {
+        self.tickets += 1;
+        Ticket::new(priority, self.tickets)
+    }
+
     /// A caller comes. What is certain already is said at once.
-    pub fn arrive(
-        &mut self,
-        now: Micros,
-        cost: i64,
-        patience: Patience,
-        handle: W,
-    ) -> Result<Ticket, Verdict> {
+    pub fn arrive(&mut self, now: Micros, ask: Ask, handle: W) -> Result<Ticket, Verdict> {
+        let Ask { cost, priority, patience, place } = ask;
         if self.closing {
             return Err(Verdict::Closed);
         }
@@ -160,12 +186,27 @@ impl<W> Core<W> {
             return Err(Verdict::QueueFull);
         }
         let booked: i64 = self.held.iter().map(|permit| permit.booked.cost).sum();
-        if let Some(refusal) = self.certain_to_miss(now, cost, patience, self.queue.cost() - booked) {
+        let (ticket, ahead) = match place {
+            Some(ticket) => (ticket, 0),
+            None => {
+                let ticket = self.next_ticket(priority);
+                (ticket, self.queue.cost_before(ticket) - booked)
+            }
+        };
+        if let Some(refusal) = self.certain_to_miss(now, cost, patience, ahead)
+            && (now < self.stopped_until || !self.is_held_for(ticket, cost, patience.bound(now)))
+        {
             return Err(refusal);
         }
-        self.tickets += 1;
-        self.queue.push(self.tickets, Waiter { cost, arrived: now, patience, handle });
-        Ok(self.tickets)
+        self.queue.push(ticket, ask.waiter(now, handle));
+        Ok(ticket)
+    }
+
+    /// Whether one of the permits at hand goes to a caller with this place, and in time.
+    fn is_held_for(&self, ticket: Ticket, cost: i64, bound: Micros) -> bool {
+        let fits = |permit: &&Permit| permit.booked.cost == cost && permit.due <= bound;
+        let held = self.held.iter().filter(fits).count();
+        held > self.queue.before(ticket, cost).take(held).count()
     }
 
     /// A caller gives up. Whether it was still waiting.
@@ -175,27 +216,30 @@ impl<W> Core<W> {
 
     /// A permit comes back unused. While it is fresh the next caller may have it.
     pub fn give_back(&mut self, permit: Permit) {
-        if permit.stage == Stage::Ready {
-            self.hold(permit);
+        if permit.stage == Stage::Ready && permit.doubts == self.doubts {
+            self.keep(permit);
         } else {
             self.returns.push(permit);
         }
     }
 
-    /// A permit came to hand too late to fly: its caller takes its place again, and the slot is exchanged.
-    pub fn came_late(
-        &mut self,
-        ticket: Ticket,
-        cost: i64,
-        arrived: Micros,
-        patience: Patience,
-        handle: W,
-        mut permit: Permit,
-    ) {
+    /// A permit came to hand when it might no longer fly: its caller takes its place again, and the slot is
+    /// exchanged if it has passed, confirmed if it is doubtful.
+    pub fn came_late(&mut self, now: Moment, ticket: Ticket, waiter: Waiter<W>, mut permit: Permit) {
+        let late = !permit.is_fresh(now);
+        self.late += u64::from(late);
+        if late || permit.doubts != self.doubts {
+            permit.stage = Stage::Late;
+        }
+        self.keep(permit);
+        self.queue.push(ticket, waiter);
+    }
+
+    /// A permit was kept past its slot on purpose and is wanted now: it is exchanged, at its caller's old place.
+    pub fn renew(&mut self, ticket: Ticket, waiter: Waiter<W>, mut permit: Permit) {
         permit.stage = Stage::Late;
-        self.late += 1;
-        self.hold(permit);
-        self.queue.push(ticket, Waiter { cost, arrived, patience, handle });
+        self.keep(permit);
+        self.queue.push(ticket, waiter);
     }
 
     /// Gives everything back and says goodbye.
@@ -222,6 +266,7 @@ impl<W> Core<W> {
             self.returns.extend(free);
         }
         self.hand_out(now, mail);
+        self.refuse_the_held_up(now.mono, mail);
         while let Some(waiter) = self.queue.pop_overdue(now.mono) {
             let before = self.nothing.map_or(now.mono, |nothing| nothing.before);
             let limit = self.nothing.map_or(Some(0), |nothing| nothing.limit);
@@ -235,6 +280,9 @@ impl<W> Core<W> {
 
     /// Permits whose slot has come go to the first callers that want their cost; what nobody wants goes back.
     fn hand_out(&mut self, now: Moment, mail: &mut Mail<W>) {
+        if now.mono < self.stopped_until {
+            return;
+        }
         let mut at = 0;
         while at < self.held.len() && self.held[at].due <= now.mono {
             if self.held[at].stage != Stage::Ready {
@@ -246,6 +294,7 @@ impl<W> Core<W> {
                 match self.queue.pop_cost(permit.booked.cost) {
                     Some(waiter) => {
                         permit.waited = now.mono - waiter.arrived;
+                        permit.doubts = self.doubts;
                         mail.push((waiter.handle, Verdict::Granted(permit)));
                     }
                     None => self.returns.push(permit),
@@ -254,7 +303,7 @@ impl<W> Core<W> {
         }
     }
 
-    fn hold(&mut self, permit: Permit) {
+    fn keep(&mut self, permit: Permit) {
         let at = self.held.partition_point(|other| other.due <= permit.due);
         self.held.insert(at, permit);
     }
@@ -262,11 +311,9 @@ impl<W> Core<W> {
     fn wake(&self, now: Moment) -> Option<Micros> {
         let free = self.sent.is_none();
         let lead = self.link.confirm_lead();
-        let held = self
-            .held
-            .iter()
-            .filter(|permit| permit.stage == Stage::Ready)
-            .map(|permit| if permit.is_far() { permit.due - lead } else { permit.due });
+        let held = self.held.iter().filter(|permit| permit.stage == Stage::Ready).map(|permit| {
+            if permit.is_far() { permit.due - lead } else { permit.due.max(self.stopped_until) }
+        });
         let ask = if free && self.lacks_permits() { self.ask_at() } else { None };
         let times = held.chain(ask).chain(self.queue.next_deadline());
         times.filter(|&time| time > now.mono).min()

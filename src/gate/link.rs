@@ -18,6 +18,10 @@ const DRIFT: Micros = 5_000;
 pub struct Link {
     guard: Micros,
     trips: VecDeque<Micros>,
+    /// The smallest of them, which is what distance costs, and the usual one on a bad day. Nothing is guessed
+    /// before the first reply.
+    smallest: Micros,
+    p90: Micros,
     ahead: Option<Ahead>,
 }
 
@@ -31,7 +35,7 @@ struct Ahead {
 
 impl Link {
     pub fn new(guard: Micros) -> Self {
-        Self { guard, trips: VecDeque::with_capacity(TRIPS), ahead: None }
+        Self { guard, trips: VecDeque::with_capacity(TRIPS), smallest: 0, p90: 0, ahead: None }
     }
 
     /// A call sent at `sent` was answered at `store_now` and heard of `now`.
@@ -40,6 +44,11 @@ impl Link {
             self.trips.pop_front();
         }
         self.trips.push_back((now.mono - sent.mono).max(0));
+        let mut sorted: Vec<_> = self.trips.iter().copied().collect();
+        sorted.sort_unstable();
+        self.smallest = sorted[0];
+        // Not the largest: one stall must not count for the next 32 calls.
+        self.p90 = sorted[sorted.len() * 9 / 10];
         // Each way took at least half of the smallest round trip. What earlier replies said still holds, but
         // for drift: a slow reply leaves the slots it tells of as exact as a fast one.
         let half = self.half();
@@ -58,30 +67,18 @@ impl Link {
         self.ahead.map_or((slot, slot), |ahead| (slot - ahead.most, slot - ahead.least))
     }
 
-    /// The smallest round trip: what distance costs. Nothing is guessed before the first reply.
-    pub fn smallest(&self) -> Micros {
-        self.trips.iter().copied().min().unwrap_or(0)
-    }
-
-    /// The usual round trip on a bad day. Not the largest: one stall must not count for the next 32 calls.
-    fn p90(&self) -> Micros {
-        let mut sorted: Vec<_> = self.trips.iter().copied().collect();
-        sorted.sort_unstable();
-        sorted.get(sorted.len() * 9 / 10).copied().unwrap_or(0)
-    }
-
     /// How long before a slot its confirmation sets out.
     pub fn confirm_lead(&self) -> Micros {
-        (self.p90() + MILLI).min(self.horizon())
+        (self.p90 + MILLI).min(self.horizon())
     }
 
     pub fn horizon(&self) -> Micros {
-        HORIZON.max(2 * self.smallest())
+        HORIZON.max(2 * self.smallest)
     }
 
     /// When the last held slot is nearer than this, the next call goes out.
     pub fn refill(&self) -> Micros {
-        (self.horizon() / 2).max(self.smallest() + 5 * MILLI)
+        (self.horizon() / 2).max(self.smallest + 5 * MILLI)
     }
 
     /// Just enough that the fastest reply is a quarter of the guard late, and nearly all are late by no more
@@ -98,12 +95,12 @@ impl Link {
 
     /// From the store's now on, the earliest slot of which nearly all replies let a permit fly.
     fn forgiven(&self) -> Micros {
-        self.p90() - self.half() - self.lateness() + MILLI
+        self.p90 - self.half() - self.lateness() + MILLI
     }
 
     /// Half the way: how long ago the store answered, at least.
     pub fn half(&self) -> Micros {
-        self.smallest() / 2
+        self.smallest / 2
     }
 
     /// How much later than its slot a permit may fly: half of the guard, the other half is the wire's.
@@ -113,6 +110,6 @@ impl Link {
 
     /// How long after its call was sent a permit needs the store's word anew: a pause may have come.
     pub fn trusted_for(&self) -> Micros {
-        self.horizon() + self.smallest()
+        self.horizon() + self.smallest
     }
 }

@@ -3,6 +3,7 @@
 mod ceiling;
 pub mod core;
 mod link;
+mod pause;
 mod permit;
 mod place;
 mod pump;
@@ -23,12 +24,12 @@ pub use self::{
     ceiling::Ceiling,
     core::{Core, Mail, Next, Settings, Verdict},
     permit::Permit,
-    queue::{Patience, Ticket},
+    queue::{Ask, Patience, Priority, Ticket, Waiter},
 };
 use crate::{
     clock::{Clock, duration, micros},
-    ledger::Micros,
-    store::{Quota, Store},
+    ledger::{Micros, Named},
+    store::{Bell, Quota, Store},
 };
 
 type Caller = oneshot::Sender<Verdict>;
@@ -37,7 +38,11 @@ type Caller = oneshot::Sender<Verdict>;
 /// something to do.
 pub struct Gate {
     pub quota: Quota,
+    /// The limits as numbers, unless they depend on the date.
+    fixed: Option<Vec<Named>>,
     store: Arc<dyn Store>,
+    /// Rings when the store may have changed its mind.
+    bell: Option<Bell>,
     pub clock: Clock,
     /// Never held across an await: hand-offs happen after it is released.
     state: Mutex<State>,
@@ -53,6 +58,8 @@ pub struct Gate {
 struct State {
     core: Core<Caller>,
     pumping: bool,
+    /// How often the bell has rung, as far as the core knows.
+    rung: u64,
 }
 
 /// What a provider asks of its gate.
@@ -72,11 +79,14 @@ impl Gate {
             guard: plan.quota.limits.iter().map(|limit| micros(limit.guard())).min().unwrap_or(0),
             queue: plan.queue,
         };
+        let fixed = plan.quota.limits.iter().all(|limit| limit.boundaries(now).is_empty());
         Arc::new(Self {
+            fixed: fixed.then(|| plan.quota.rules(now)),
+            bell: store.listen(&plan.quota),
             quota: plan.quota,
             store,
             clock,
-            state: Mutex::new(State { core: Core::new(settings), pumping: false }),
+            state: Mutex::new(State { core: Core::new(settings), pumping: false, rung: 0 }),
             ceiling: plan.ceiling,
             warn_after: plan.warn_after,
             warned: AtomicBool::new(false),
@@ -89,23 +99,58 @@ impl Gate {
         &*self.store
     }
 
-    /// Waits for a permit, at most until `deadline`; `None`: not at all.
-    pub async fn acquire(self: &Arc<Self>, cost: i64, deadline: Option<Micros>) -> Result<Permit, Verdict> {
-        let arrived = self.clock.now().mono;
+    /// Waits for a permit.
+    pub async fn acquire(self: &Arc<Self>, ask: Ask) -> Result<Permit, Verdict> {
+        // What is seldom needed is boxed: it must not make every call's future larger.
+        let arrived = self.clock.mono();
         if let Some(ceiling) = &self.ceiling {
-            ceiling.pass(cost, deadline).await?;
+            Box::pin(ceiling.pass(ask.cost, ask.patience)).await?;
         }
-        let patience = deadline.map_or(Patience::Reject, Patience::Until);
-        let mut place = Place::take(self, cost, patience)?;
+        if let Some(mut permit) = self.take_now(ask.cost, ask.priority) {
+            permit.waited = permit.due - arrived;
+            return Ok(permit);
+        }
+        Box::pin(self.serve(Place::take(self, ask)?, ask, arrived)).await
+    }
+
+    /// A permit that needs no waiting at all, if there is one.
+    pub fn acquire_now(&self, cost: i64, priority: Priority) -> Option<Permit> {
+        if self.ceiling.is_some() { None } else { self.take_now(cost, priority) }
+    }
+
+    /// The usual call with a store in this process: nobody waits, and there is a permit.
+    fn take_now(&self, cost: i64, priority: Priority) -> Option<Permit> {
+        let store = self.store.local()?;
+        let now = self.clock.now();
+        let mut state = self.lock();
+        if !state.core.is_quiet(now.mono) {
+            return None;
+        }
+        let taken = store.take_now(&self.quota, self.fixed.as_deref(), cost)?;
+        self.warn_of_long_waits(0);
+        Some(state.core.at_once(now, cost, priority, &taken))
+    }
+
+    /// A permit that was kept past its slot is exchanged for one that may fly, if need be; it goes before all
+    /// that came after its first request.
+    pub async fn renew(self: &Arc<Self>, permit: Permit, ask: Ask) -> Result<Permit, Verdict> {
+        let now = self.clock.now();
+        if self.lock().core.may_fly(&permit, now) {
+            return Ok(permit);
+        }
+        self.serve(Place::retake(self, ask, permit), ask, now.mono).await
+    }
+
+    async fn serve(&self, mut place: Place, ask: Ask, arrived: Micros) -> Result<Permit, Verdict> {
         loop {
             let mut permit = place.verdict().await?;
             let now = self.clock.now();
-            if permit.is_fresh(now) {
+            if self.lock().core.may_fly(&permit, now) {
                 permit.waited = now.mono - arrived;
                 self.warn_of_long_waits(permit.waited);
                 return Ok(permit);
             }
-            place.retake(cost, arrived, patience, permit);
+            place.came_late(now, ask, arrived, permit);
         }
     }
 
@@ -147,8 +192,15 @@ impl Gate {
         self.lock().core.queued()
     }
 
+    /// Whatever is decided next must not rest on what the store said before the bell rang.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let rung = self.bell.as_ref().map_or(0, |bell| *bell.borrow());
+        if rung != state.rung {
+            state.rung = rung;
+            state.core.doubt();
+        }
+        state
     }
 
     /// Changes the state, then sees to it that somebody acts on it: the pump, or a new one on the runtime of
@@ -162,7 +214,10 @@ impl Gate {
         } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             state.pumping = true;
             drop(state);
-            runtime.spawn(pump::run(pump::Watch::new(self.clone())));
+            let watch = pump::Watch::new(self.clone());
+            if !self.store.local().is_some_and(|store| pump::settle(&watch, store)) {
+                runtime.spawn(pump::run(watch));
+            }
         }
         changed
     }
@@ -171,7 +226,9 @@ impl Gate {
     fn warn_of_long_waits(&self, waited: Micros) {
         let waited = duration(waited);
         if waited < self.warn_after / 2 {
-            self.warned.store(false, Ordering::Relaxed);
+            if self.warned.load(Ordering::Relaxed) {
+                self.warned.store(false, Ordering::Relaxed);
+            }
         } else if waited >= self.warn_after && !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 provider = &*self.quota.provider,

@@ -1,16 +1,17 @@
 //! A permit as its gate holds it.
 
-use super::link::Link;
+use super::{link::Link, queue::Ticket};
 use crate::{
     clock::Moment,
     ledger::{Answer, Booked, Generation, Micros},
+    store::Taken,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// May fly at its slot.
     Ready,
-    /// Its slot has passed: it must be exchanged.
+    /// Its slot has passed, or the store may have changed its mind: it must be exchanged or confirmed.
     Late,
     /// In a call that confirms or exchanges it.
     Asked,
@@ -24,8 +25,12 @@ pub struct Permit {
     /// The slot on our monotonic clock, at the latest.
     pub due: Micros,
     /// When the call that told of it was sent, and how long after that it may still fly.
-    sent: Moment,
-    fresh_for: Micros,
+    pub(super) sent: Moment,
+    pub(super) fresh_for: Micros,
+    /// How often the store had been doubted when it was handed out.
+    pub doubts: u64,
+    /// The place of the caller that it went to.
+    pub ticket: Ticket,
     /// How long its caller waited.
     pub waited: Micros,
     /// The limit with the least left, and how much.
@@ -45,10 +50,35 @@ impl Permit {
             due: now.mono.max(last),
             sent,
             fresh_for: (first + link.lateness() - sent.mono).min(link.trusted_for()),
+            doubts: 0,
+            ticket: Ticket::default(),
             waited: 0,
             tightest,
             remaining,
         }
+    }
+
+    /// One that a store in this process has given for now.
+    pub fn at_once(cost: i64, taken: &Taken, now: Moment, lateness: Micros) -> Self {
+        Self {
+            booked: Booked { slot: taken.at, cost },
+            generation: taken.generation,
+            stage: Stage::Ready,
+            due: now.mono,
+            sent: now,
+            fresh_for: lateness,
+            doubts: 0,
+            ticket: Ticket::default(),
+            waited: 0,
+            tightest: taken.tightest,
+            remaining: taken.remaining,
+        }
+    }
+
+    /// Takes a part of its cost out of it, as a permit of its own with the same slot.
+    pub fn split(&mut self, cost: i64) -> Self {
+        self.booked.cost -= cost;
+        Self { booked: Booked { cost, ..self.booked }, ..self.clone() }
     }
 
     /// Whether it may fly at `now`: not so late that the guard would not forgive it.

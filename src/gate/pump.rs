@@ -3,13 +3,19 @@
 use std::{future::pending, pin::Pin, sync::Arc};
 
 use super::{Caller, Gate, Mail, Verdict};
-use crate::{ledger::Answer, store::StoreError};
+use crate::{
+    ledger::Answer,
+    store::{MemoryStore, StoreError},
+};
 
 type Flight = Pin<Box<dyn Future<Output = Result<Answer, StoreError>> + Send>>;
 
 pub async fn run(watch: Watch) {
     let gate = &watch.gate;
     let mut flight: Option<Flight> = None;
+    let mut bell = gate.bell.clone();
+    // What has rung so far is known as soon as the gate is locked.
+    bell.as_mut().map(|bell| *bell.borrow_and_update());
     loop {
         let mut mail = Mail::new();
         let next = {
@@ -40,6 +46,36 @@ pub async fn run(watch: Watch) {
             }
             () = async { match wake { Some(wake) => wake.await, None => pending().await } } => {}
             () = gate.nudge.notified() => {}
+            alive = async { match &mut bell { Some(bell) => bell.changed().await, None => pending().await } } => {
+                bell = bell.filter(|_| alive.is_ok());
+            }
+        }
+    }
+}
+
+/// All that can be done without waiting, with a store that answers at once: the usual call then costs no task
+/// and no timer. Whether nothing is left to do.
+pub fn settle(watch: &Watch, store: &MemoryStore) -> bool {
+    let gate = &watch.gate;
+    loop {
+        let mut mail = Mail::new();
+        let next = {
+            let mut state = gate.lock();
+            let next = state.core.poll(gate.clock.now(), &mut mail);
+            state.pumping = !next.idle;
+            next
+        };
+        let returned = deliver(gate, mail);
+        if next.idle {
+            return true;
+        }
+        if let Some(call) = next.call {
+            let answer = store.decide(&gate.quota, &call);
+            let mut mail = Mail::new();
+            gate.lock().core.answered(gate.clock.now(), answer, &mut mail);
+            deliver(gate, mail);
+        } else if !returned {
+            return false;
         }
     }
 }

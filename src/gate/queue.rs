@@ -1,11 +1,41 @@
-//! Callers in the order of their arrival.
+//! Callers in the order of their priority, then of their arrival.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::ledger::Micros;
 
-/// A place in the queue; earlier callers have smaller ones.
-pub type Ticket = u64;
+/// Who is served first within a replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Priority {
+    /// Before all others, such as a person who looks at the screen.
+    High,
+    /// The default.
+    #[default]
+    Normal,
+    /// When nobody else waits, such as a nightly batch.
+    Low,
+}
+
+const PRIORITIES: usize = 3;
+
+/// A place in the queue; who is served first has the smallest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket {
+    class: usize,
+    number: u64,
+}
+
+impl Ticket {
+    pub fn new(priority: Priority, number: u64) -> Self {
+        let class = match priority {
+            Priority::High => 0,
+            Priority::Normal => 1,
+            Priority::Low => 2,
+        };
+        Self { class, number }
+    }
+}
 
 /// How long a caller will wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +44,36 @@ pub enum Patience {
     Reject,
     /// Until this moment of the monotonic clock.
     Until(Micros),
+}
+
+impl Patience {
+    /// The last moment at which a permit is of use to one who comes now.
+    pub fn bound(self, now: Micros) -> Micros {
+        match self {
+            Self::Reject => now,
+            Self::Until(deadline) => deadline,
+        }
+    }
+}
+
+/// What a caller asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    pub cost: i64,
+    pub priority: Priority,
+    pub patience: Patience,
+    /// It was served before, and goes before all who came after that.
+    pub place: Option<Ticket>,
+}
+
+impl Ask {
+    pub fn new(cost: i64, patience: Patience) -> Self {
+        Self { cost, priority: Priority::Normal, patience, place: None }
+    }
+
+    pub fn waiter<W>(&self, arrived: Micros, handle: W) -> Waiter<W> {
+        Waiter { cost: self.cost, arrived, patience: self.patience, handle }
+    }
 }
 
 /// `W` is how the caller is told.
@@ -30,7 +90,8 @@ pub struct Queue<W> {
     waiters: BTreeMap<Ticket, Waiter<W>>,
     by_cost: HashMap<i64, BTreeSet<Ticket>>,
     deadlines: BTreeSet<(Micros, Ticket)>,
-    cost: i64,
+    /// The cost of all who wait, by class.
+    costs: [i64; PRIORITIES],
     rejecting: usize,
 }
 
@@ -40,7 +101,7 @@ impl<W> Queue<W> {
             waiters: BTreeMap::new(),
             by_cost: HashMap::new(),
             deadlines: BTreeSet::new(),
-            cost: 0,
+            costs: [0; PRIORITIES],
             rejecting: 0,
         }
     }
@@ -49,9 +110,9 @@ impl<W> Queue<W> {
         self.waiters.len()
     }
 
-    /// The cost of all who wait.
-    pub fn cost(&self) -> i64 {
-        self.cost
+    /// The cost of all who are served before one who comes now.
+    pub fn cost_before(&self, ticket: Ticket) -> i64 {
+        self.costs[..=ticket.class].iter().sum()
     }
 
     pub fn rejecting(&self) -> usize {
@@ -59,7 +120,7 @@ impl<W> Queue<W> {
     }
 
     pub fn push(&mut self, ticket: Ticket, waiter: Waiter<W>) {
-        self.cost += waiter.cost;
+        self.costs[ticket.class] += waiter.cost;
         self.by_cost.entry(waiter.cost).or_default().insert(ticket);
         match waiter.patience {
             Patience::Until(deadline) => _ = self.deadlines.insert((deadline, ticket)),
@@ -70,7 +131,7 @@ impl<W> Queue<W> {
 
     pub fn remove(&mut self, ticket: Ticket) -> Option<Waiter<W>> {
         let waiter = self.waiters.remove(&ticket)?;
-        self.cost -= waiter.cost;
+        self.costs[ticket.class] -= waiter.cost;
         if let Some(same) = self.by_cost.get_mut(&waiter.cost) {
             same.remove(&ticket);
             if same.is_empty() {
@@ -102,6 +163,11 @@ impl<W> Queue<W> {
     pub fn pop_cost(&mut self, cost: i64) -> Option<Waiter<W>> {
         let ticket = *self.by_cost.get(&cost)?.first()?;
         self.remove(ticket)
+    }
+
+    /// Those who want exactly this and are served before one who has this place.
+    pub fn before(&self, ticket: Ticket, cost: i64) -> impl Iterator<Item = Ticket> {
+        self.by_cost.get(&cost).into_iter().flat_map(move |same| same.range(..ticket).copied())
     }
 
     pub fn count_of(&self, cost: i64) -> usize {

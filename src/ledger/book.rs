@@ -75,6 +75,37 @@ impl Ledger {
         Some(Peek { now, pause: self.pause, limits: limits.collect() })
     }
 
+    /// What [`book`](Self::book) says to a lone caller that wants one permit now, if it can have it: charged in
+    /// place, without the copy that a refusal needs. Tells the limit with the least left, and how much. Only
+    /// for a clock that never steps back: what has passed is dropped even if there is no permit.
+    pub fn take_now(&mut self, now: Micros, limits: &[Named], cost: i64) -> Option<(usize, i64)> {
+        let resume = self.pause;
+        for Named { name, rule } in limits {
+            if resume > now || cost > rule.max() || !rule.covers(now) || rule.beyond(now) {
+                return None;
+            }
+            let state = match self.limits.get_mut(name) {
+                Some(state) => state,
+                None => self.limits.entry(name.clone()).or_insert(rule.fresh()),
+            };
+            state.prune(rule, now, resume);
+            if state.earliest(rule, now, cost, resume) > now {
+                return None;
+            }
+        }
+        let how = Taking { now, waited: false, paces: true };
+        let left = limits.iter().enumerate().filter_map(|(at, Named { name, rule })| {
+            let state = self.limits.get_mut(name)?;
+            state.take(rule, now, cost, how, resume);
+            Some((at, state.left(rule, now, resume)))
+        });
+        left.min_by_key(|(_, left)| *left)
+    }
+
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
     pub fn book(&mut self, now: Micros, limits: &[Named], call: &Call) -> Reply {
         if let Some(member) = self.members.get(&call.member).filter(|member| member.number == call.number) {
             return Reply::Booked(Answer { now, ..member.answer.clone() });
@@ -90,7 +121,7 @@ impl Ledger {
         let ours = call.generation == Some(self.generation);
         if ours {
             for booked in &call.returns {
-                desk.give(*booked);
+                desk.give(*booked, true);
             }
         }
         let start = now + call.lead;
@@ -201,13 +232,18 @@ struct Desk<'a> {
 impl Desk<'_> {
     fn prune(&mut self) {
         for (rule, state) in &mut self.limits {
-            state.prune(rule, self.now);
+            state.prune(rule, self.now, self.resume);
         }
     }
 
-    fn give(&mut self, booked: Booked) {
+    /// `unused`: nobody flies in its place.
+    fn give(&mut self, booked: Booked, unused: bool) {
         for (rule, state) in &mut self.limits {
-            self.touched |= state.give(rule, self.now, booked.slot, booked.cost);
+            let found = state.give(rule, self.now, booked.slot, booked.cost);
+            self.touched |= found;
+            if found && unused {
+                state.ease(rule, self.now, booked.cost);
+            }
         }
     }
 
@@ -258,7 +294,7 @@ impl Desk<'_> {
         let kept = |booked: &Booked| ours && booked.slot >= from;
         let kept: Vec<_> = confirms.iter().map(kept).collect();
         for (booked, _) in confirms.iter().zip(&kept).filter(|(_, kept)| ours && !**kept) {
-            self.give(*booked);
+            self.give(*booked, false);
         }
         let confirms = confirms.iter().zip(kept);
         confirms

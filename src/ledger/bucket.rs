@@ -66,7 +66,7 @@ pub struct State {
 
 impl State {
     /// Time passes. A clock that steps back changes nothing: no token is earned or lost.
-    pub fn prune(&mut self, rule: &Rule, now: Micros) {
+    fn prune(&mut self, rule: &Rule, now: Micros) {
         while let Some(cell) = self.held.get(0).filter(|cell| cell.latest <= now) {
             self.refill(rule, cell.latest);
             self.held.drop_until(cell.latest);
@@ -74,6 +74,14 @@ impl State {
             self.tail = 0;
         }
         self.refill(rule, now);
+    }
+
+    /// The same, and a pause that is over has emptied it.
+    pub fn pass(&mut self, rule: &Rule, now: Micros, resume: Micros) {
+        if resume <= now {
+            self.resume(rule, resume);
+        }
+        self.prune(rule, now);
     }
 
     fn refill(&mut self, rule: &Rule, now: Micros) {

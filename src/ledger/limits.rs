@@ -66,10 +66,11 @@ impl Rule {
 }
 
 impl State {
-    pub fn prune(&mut self, rule: &Rule, now: Micros) {
+    /// Time passes. `resume` is the end of the last pause.
+    pub fn prune(&mut self, rule: &Rule, now: Micros, resume: Micros) {
         match (self, rule) {
             (Self::Rolling(state), Rule::Rolling(rule)) => state.prune(rule, now),
-            (Self::Bucket(state), Rule::Bucket(rule)) => state.prune(rule, now),
+            (Self::Bucket(state), Rule::Bucket(rule)) => state.pass(rule, now, resume),
             (Self::Calendar(state), Rule::Calendar(rule)) => state.prune(rule, now),
             _ => {}
         }
@@ -109,6 +110,13 @@ impl State {
             (Self::Bucket(state), Rule::Bucket(rule)) => state.give(rule, now, slot, cost),
             (Self::Calendar(state), Rule::Calendar(rule)) => state.give(rule, slot, cost),
             _ => false,
+        }
+    }
+
+    /// The place in the pace of what was given back is free again.
+    pub fn ease(&mut self, rule: &Rule, now: Micros, cost: i64) {
+        if let (Self::Rolling(state), Rule::Rolling(rule)) = (self, rule) {
+            state.ease(rule, now, cost);
         }
     }
 

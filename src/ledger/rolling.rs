@@ -158,6 +158,23 @@ impl State {
         self.log.remove(rule.cell, slot, cost)
     }
 
+    /// What came back unused leaves its place in the pace, too: else a fleet that books ahead and gives back
+    /// would be slowed down by what it never sent. But what has passed is over, or much that comes back at once
+    /// would be a burst.
+    pub fn ease(&mut self, rule: &Rule, now: Micros, cost: i64) {
+        if !rule.paced || self.pace <= now {
+            return;
+        }
+        let (step, part) = spacing(cost, rule.span, rule.max, 0);
+        let rem = self.pace_rem - part;
+        let short = rem < 0;
+        self.pace -= step + i64::from(short);
+        self.pace_rem = if short { rem + rule.max } else { rem };
+        if self.pace < now {
+            (self.pace, self.pace_rem) = (now, 0);
+        }
+    }
+
     pub fn left(&self, rule: &Rule) -> i64 {
         (rule.max - self.log.used).max(0)
     }

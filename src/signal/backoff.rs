@@ -111,38 +111,29 @@ impl Delays {
 pub struct Refusals {
     /// From the first refusal until a request that waited out the pause is accepted.
     delays: Option<Delays>,
-    /// Kept after that: stragglers of its incident may still come.
-    pause: Option<Pause>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Pause {
-    began: Micros,
-    until: Micros,
+    /// The end of the last pause. Kept after that: stragglers of its incident may still come.
+    until: Option<Micros>,
 }
 
 impl Refusals {
     /// How long to pause from `now`, because a request that left at `sent` was refused without a hint. Zero if it
-    /// belongs to a pause that is over. A running pause is never shortened.
+    /// belongs to a pause that is over.
     ///
     /// Both times by one clock that does not step. Another `schedule` than before counts from the next growth on.
     pub fn refused(&mut self, sent: Micros, now: Micros, schedule: &Schedule) -> Micros {
-        let left = self.pause.map_or(0, |pause| pause.until.saturating_sub(now).max(0));
-        // In the very microsecond: it cannot have known of the pause.
-        if self.pause.is_some_and(|pause| sent <= pause.began) {
-            return left;
+        // Who did not wait out the pause teaches nothing new.
+        if let Some(until) = self.until.filter(|until| sent < *until) {
+            return (until - now).max(0);
         }
-        let delay = self.delays.get_or_insert_with(|| schedule.start()).next();
-        // Jitter can make a delay shorter than the one before it.
-        let wait = micros(delay).max(left);
-        self.pause = Some(Pause { began: now, until: now.saturating_add(wait) });
+        let wait = micros(self.delays.get_or_insert_with(|| schedule.start()).next());
+        self.until = Some(now.saturating_add(wait));
         wait
     }
 
     /// A request that left at `sent` was accepted. If it had waited out the pause, the next refusal begins with
     /// the first delay again; if it was in flight before, it says nothing.
     pub fn accepted(&mut self, sent: Micros) {
-        if self.pause.is_some_and(|pause| sent >= pause.until) {
+        if self.until.is_some_and(|until| sent >= until) {
             self.delays = None;
         }
     }

@@ -1,16 +1,24 @@
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Pending, Quota, Store, StoreError};
+use super::{Bell, Pending, Quota, Store, StoreError, bell::Bells};
 use crate::{
     clock::Clock,
-    ledger::{Answer, Call, Ledger, Micros, Peek, Reply},
+    ledger::{Answer, Call, Generation, Ledger, Micros, Named, Peek, Reply},
 };
 
 /// A century: longer pauses would leave the numbers that stay exact.
 const LONGEST: Micros = 100 * 366 * 86_400 * 1_000_000;
+
+/// A permit of the moment `at`; the limit with the least left, and how much.
+pub struct Taken {
+    pub at: Micros,
+    pub generation: Generation,
+    pub tightest: usize,
+    pub remaining: i64,
+}
 
 /// State in this process, for this process: the default. It keeps every promise but that of sharing.
 ///
@@ -18,20 +26,43 @@ const LONGEST: Micros = 100 * 366 * 86_400 * 1_000_000;
 #[derive(Debug)]
 pub struct MemoryStore {
     clock: Clock,
-    ledgers: Mutex<HashMap<Arc<str>, Ledger>>,
+    ledgers: Mutex<BTreeMap<Arc<str>, Ledger>>,
+    /// For gates that share this store.
+    bells: Bells,
 }
 
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
-        Self { clock: Clock::new(), ledgers: Mutex::default() }
+        Self { clock: Clock::new(), ledgers: Mutex::default(), bells: Bells::default() }
+    }
+
+    /// A permit now, if it can be had; else what `decide` says.
+    pub(crate) fn take_now(&self, quota: &Quota, limits: Option<&[Named]>, cost: i64) -> Option<Taken> {
+        self.with(quota, |ledger, now| {
+            let (tightest, remaining) = match limits {
+                Some(limits) => ledger.take_now(now, limits, cost)?,
+                None => ledger.take_now(now, &quota.rules(now), cost)?,
+            };
+            Some(Taken { at: now, generation: ledger.generation(), tightest, remaining })
+        })
+    }
+
+    pub(crate) fn decide(&self, quota: &Quota, call: &Call) -> Result<Answer, StoreError> {
+        match self.with(quota, |ledger, now| ledger.book(now, &quota.rules(now), call)) {
+            Reply::Booked(answer) => Ok(answer),
+            Reply::Stale(_) => Err(StoreError::answer("the resets of a calendar limit cannot be told")),
+        }
     }
 
     fn with<T>(&self, quota: &Quota, decide: impl FnOnce(&mut Ledger, Micros) -> T) -> T {
         // A panic in a decision cannot leave half a state behind that matters more than going on.
         let mut ledgers = self.ledgers.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.steady();
-        decide(ledgers.entry(quota.provider.clone()).or_insert_with(|| Ledger::new(now)), now)
+        if let Some(ledger) = ledgers.get_mut(&quota.provider) {
+            return decide(ledger, now);
+        }
+        decide(ledgers.entry(quota.provider.clone()).or_insert(Ledger::new(now)), now)
     }
 }
 
@@ -43,17 +74,24 @@ impl Default for MemoryStore {
 
 impl Store for MemoryStore {
     fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
-        Box::pin(async move {
-            match self.with(quota, |ledger, now| ledger.book(now, &quota.rules(now), call)) {
-                Reply::Booked(answer) => Ok(answer),
-                Reply::Stale(_) => Err(StoreError::answer("the resets of a calendar limit cannot be told")),
-            }
-        })
+        Box::pin(async move { self.decide(quota, call) })
+    }
+
+    fn local(&self) -> Option<&MemoryStore> {
+        Some(self)
     }
 
     fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
         Box::pin(async move {
-            Ok(self.with(quota, |ledger, now| ledger.pause(now + time.clamp(0, LONGEST)) - now))
+            let (left, moved) = self.with(quota, |ledger, now| {
+                let before = ledger.pause(0);
+                let until = ledger.pause(now + time.clamp(0, LONGEST));
+                (until - now, until > before)
+            });
+            if moved {
+                self.bells.ring(&quota.provider);
+            }
+            Ok(left)
         })
     }
 
@@ -62,5 +100,9 @@ impl Store for MemoryStore {
             self.with(quota, |ledger, now| ledger.peek(now, &quota.rules(now)))
                 .ok_or_else(|| StoreError::answer("the resets of a calendar limit cannot be told"))
         })
+    }
+
+    fn listen(&self, quota: &Quota) -> Option<Bell> {
+        Some(self.bells.listen(&quota.provider))
     }
 }

@@ -1,5 +1,6 @@
 //! Where the state of a provider lives: in memory, for one process, or in Redis, for all.
 
+mod bell;
 mod error;
 mod memory;
 #[cfg(feature = "redis")]
@@ -9,7 +10,11 @@ use std::{pin::Pin, sync::Arc};
 
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
-pub use self::{error::StoreError, memory::MemoryStore};
+pub use self::{
+    bell::Bell,
+    error::StoreError,
+    memory::{MemoryStore, Taken},
+};
 use crate::{
     ledger::{Answer, Call, Micros, Named, Peek, Rule},
     limit::{Kind, Limit},
@@ -31,8 +36,15 @@ pub trait Store: Send + Sync + 'static {
     fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer>;
     /// Nobody sends for `time` from now; a longer pause stays. Tells what is left of it.
     fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros>;
+    /// A store in this very process answers at once.
+    fn local(&self) -> Option<&MemoryStore> {
+        None
+    }
     /// Looks and changes nothing.
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek>;
+    /// A bell that rings when a pause of this provider has moved: what was booked before must be confirmed. It
+    /// may ring for nothing or not at all.
+    fn listen(&self, quota: &Quota) -> Option<Bell>;
 }
 
 impl<S: Store> Store for Arc<S> {
@@ -44,8 +56,16 @@ impl<S: Store> Store for Arc<S> {
         (**self).pause(quota, time)
     }
 
+    fn local(&self) -> Option<&MemoryStore> {
+        (**self).local()
+    }
+
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {
         (**self).peek(quota)
+    }
+
+    fn listen(&self, quota: &Quota) -> Option<Bell> {
+        (**self).listen(quota)
     }
 }
 

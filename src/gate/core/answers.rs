@@ -25,7 +25,7 @@ impl<W> Core<W> {
         self.held.extend(kept.into_iter().filter(|permit| permit.generation == answer.generation));
         for (permit, slot) in asked.into_iter().zip(&answer.confirmed) {
             if let Some(slot) = *slot {
-                self.hold(Permit::new(permit.booked.cost, slot, now, sent.at, &answer, &self.link));
+                self.keep(Permit::new(permit.booked.cost, slot, now, sent.at, &answer, &self.link));
             }
         }
         let mut tickets = sent.asked.iter();
@@ -35,7 +35,7 @@ impl<W> Core<W> {
                 let permit = Permit::new(want.cost, slot, now, sent.at, &answer, &self.link);
                 // Granted, who would not wait waits for the reply's own way.
                 self.queue.promise(**ticket, permit.due + self.link.lateness());
-                self.hold(permit);
+                self.keep(permit);
             }
             let Some(refused) = outcome.refused else { continue };
             for ticket in mine.into_iter().skip(outcome.slots.len()) {
@@ -43,6 +43,10 @@ impl<W> Core<W> {
                     mail.push((waiter.handle, self.later(&refused, &answer)));
                 }
             }
+        }
+        self.heed_the_pause(&answer);
+        if sent.doubted {
+            self.doubt_the_held();
         }
         // First what is due: who would not wait is served by that or not at all.
         self.hand_out(now, mail);
@@ -108,16 +112,16 @@ impl<W> Core<W> {
         patience: Patience,
         ahead: i64,
     ) -> Option<Verdict> {
+        if let Some(refusal) = self.held_up(now, patience) {
+            return Some(refusal);
+        }
         let nothing = self.nothing.filter(|nothing| cost >= nothing.cost)?;
         let queueing = match nothing.limit.filter(|_| nothing.paced && ahead > 0) {
             Some(limit) => self.settings.rules[limit].spacing(ahead) - self.settings.guard,
             None => 0,
         };
         let earliest = nothing.before + queueing.max(0);
-        let bound = match patience {
-            Patience::Reject => now,
-            Patience::Until(deadline) => deadline,
-        };
+        let bound = patience.bound(now);
         let refused = earliest > bound && earliest > now;
         refused.then(|| Verdict::Later { retry_after: earliest - now, limit: nothing.limit })
     }

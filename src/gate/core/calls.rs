@@ -14,6 +14,8 @@ impl<W> Core<W> {
             }
             sent.under_way = true;
             sent.at = now;
+            // The store may repeat what it said the first time.
+            sent.doubted = true;
             return Some(sent.call.clone());
         }
         let lead = self.link.confirm_lead();
@@ -54,7 +56,7 @@ impl<W> Core<W> {
         self.number += 1;
         call.number = self.number;
         self.hello = false;
-        self.sent = Some(Sent { call: call.clone(), at: now, under_way: true, asked });
+        self.sent = Some(Sent { call: call.clone(), at: now, under_way: true, doubted: false, asked });
         Some(call)
     }
 

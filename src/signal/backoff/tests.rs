@@ -58,8 +58,9 @@ fn an_incident_counts_as_many() {
     assert_eq!(refusals.refused(99, 9 * SECOND, &schedule), 0);
     // It was one: the next is the second.
     assert_eq!(refusals.refused(10 * SECOND, 11 * SECOND, &schedule), 2 * SECOND);
-    assert_eq!(refusals.refused(10 * SECOND, 11 * SECOND, &schedule), 2 * SECOND);
-    assert_eq!(refusals.refused(0, 12 * SECOND, &schedule), SECOND);
+    // Left before that pause was over, against it: no third.
+    assert_eq!(refusals.refused(11 * SECOND + 1, 12 * SECOND, &schedule), SECOND);
+    assert_eq!(refusals.refused(13 * SECOND - 1, 14 * SECOND, &schedule), 0);
 }
 
 #[test]
@@ -89,16 +90,6 @@ fn the_growth_is_kept_or_lost_by_an_accepted_request() {
     assert_eq!(refusals.refused(SECOND + 200, 5 * SECOND, &schedule), 0);
     assert_eq!(refusals.refused(5 * SECOND, 6 * SECOND, &schedule), SECOND);
     assert_eq!(refusals.refused(7 * SECOND, 8 * SECOND, &schedule), 2 * SECOND);
-}
-
-#[test]
-fn a_new_delay_shortens_a_running_pause() {
-    let mut refusals = Refusals::default();
-    let long = Schedule::exponential(Duration::from_secs(100), Duration::from_secs(100));
-    let first = refusals.refused(0, 0, &long);
-    refusals.delays = None;
-    assert_eq!(refusals.refused(1, SECOND, &plain()), first - SECOND);
-    assert_eq!(refusals.refused(1, 2 * SECOND, &plain()), first - 2 * SECOND);
 }
 
 #[cfg(feature = "backoff")]

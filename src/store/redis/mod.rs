@@ -1,14 +1,18 @@
 //! State in Redis, shared by all replicas.
 
+mod ear;
 mod link;
 mod script;
 mod wire;
 
 use std::{
     fmt,
-    sync::atomic::{
-        AtomicI64, AtomicU64,
-        Ordering::{Relaxed, SeqCst},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicI64, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
     time::Duration,
 };
@@ -16,11 +20,12 @@ use std::{
 use ::redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, aio::ConnectionLike};
 
 use self::{
+    ear::Ear,
     link::{Given, Link, Own, Wire},
     script::Script,
     wire::{Request, Subject},
 };
-use super::{Pending, Quota, Store, StoreError};
+use super::{Bell, Pending, Quota, Store, StoreError, bell::Bells};
 use crate::{
     clock::Clock,
     ledger::{Answer, Call, Micros, Named, Peek, Reply},
@@ -49,7 +54,16 @@ use crate::{
 /// a second longer.
 ///
 /// A user with few rights needs the keys `~PREFIX:v1:*` and the commands `evalsha`, `eval`, `time`, `hgetall`,
-/// `hmget`, `hset`, `hdel`, `llen`, `lrange`, `ltrim`, `rpush`, `del` and `pexpire`.
+/// `hmget`, `hset`, `hdel`, `llen`, `lrange`, `ltrim`, `rpush`, `del` and `pexpire`; for the bell also the channels
+/// `&PREFIX:v1:*` and the commands `publish` and `subscribe`. Without these only the bell is missing.
+///
+/// # The bell
+///
+/// A pause is told to the others on the channel `PREFIX:v1:{provider}:bell`, so that they stop in the time a message
+/// takes. It carries nothing that must arrive: without it they stop when the store next answers them, and at most a
+/// horizon (50 ms, or two round trips) later. A store made with [`new`](Self::new) hears it on its own connection, in
+/// RESP3; if the server does not speak that, or the URL says `protocol=resp2`, or the connection is a given one,
+/// [`bell`](Self::bell) hears it on a second one.
 ///
 /// # Runtimes
 ///
@@ -57,6 +71,9 @@ use crate::{
 /// its connection has ended, the next call opens another one.
 pub struct RedisStore {
     link: Link,
+    bells: Arc<Bells>,
+    /// What hears them on a connection of its own.
+    ear: Option<Ear>,
     prefix: String,
     timeout: Duration,
     clock: Clock,
@@ -73,7 +90,8 @@ impl RedisStore {
     ///
     /// The URL cannot be read.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        Ok(Self::on(Link::Own(Box::new(Own::new(url)?))))
+        let bells = Arc::<Bells>::default();
+        Ok(Self::on(Link::Own(Box::new(Own::new(url, bells.clone())?)), bells))
     }
 
     /// Redis on a connection made elsewhere: multiplexed, a `ConnectionManager`, a cluster connection. Coming
@@ -90,12 +108,14 @@ impl RedisStore {
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
-        Self::on(Link::Given(Box::new(Given(connection))))
+        Self::on(Link::Given(Box::new(Given(connection))), Arc::default())
     }
 
-    fn on(link: Link) -> Self {
+    fn on(link: Link, bells: Arc<Bells>) -> Self {
         Self {
             link,
+            bells,
+            ear: None,
             prefix: "tollgate".to_owned(),
             timeout: Duration::from_millis(250),
             clock: Clock::new(),
@@ -119,8 +139,39 @@ impl RedisStore {
         self
     }
 
+    /// Hears the bell on a second connection, to the server at this URL: for connections made elsewhere, and for
+    /// servers without RESP3. It connects with the first call, by itself again when it breaks, and ends with the
+    /// store.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let url = "redis://127.0.0.1";
+    /// let manager = redis::Client::open(url)?.get_connection_manager().await?;
+    /// let store = tollgate::RedisStore::from_connection(manager).bell(url)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The URL cannot be read.
+    pub fn bell(self, url: &str) -> Result<Self, StoreError> {
+        let ear = Ear::new(url, self.bells.clone())?;
+        Ok(Self { ear: Some(ear), ..self.no_bell() })
+    }
+
+    /// Hears no bell: a pause of another replica is learned from the store's answers alone.
+    #[must_use]
+    pub fn no_bell(mut self) -> Self {
+        if let Link::Own(own) = &mut self.link {
+            own.no_bell();
+        }
+        self.ear = None;
+        self
+    }
+
     /// How many commands this store has sent so far, repeated ones included; the greeting of a new connection
-    /// is not counted.
+    /// and subscriptions are not counted.
     pub fn calls(&self) -> u64 {
         self.calls.load(Relaxed)
     }
@@ -170,6 +221,9 @@ impl RedisStore {
     }
 
     async fn run(&self, script: &Script, request: &Request) -> Result<String, StoreError> {
+        if let Some(ear) = &self.ear {
+            ear.attend();
+        }
         let used = AtomicU64::new(0);
         match tokio::time::timeout(self.timeout, self.attempt(script, request, &used)).await {
             Ok(result) => result.map_err(|error| self.explain(&error)),
@@ -323,6 +377,11 @@ impl Store for RedisStore {
             }
             Err(untold())
         })
+    }
+
+    fn listen(&self, quota: &Quota) -> Option<Bell> {
+        let hears = self.ear.is_some() || matches!(&self.link, Link::Own(own) if own.can_hear());
+        hears.then(|| self.bells.listen(&self.subject(&quota.provider, &[], &[]).key("bell")))
     }
 }
 

@@ -64,9 +64,9 @@ mod tests {
         let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&PEEK, "peek")];
         let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
         let pins = [
-            "book c0ee94972e076d3dd16e32a2ff6c42f18b69da89",
-            "pause c58a6fa428ce54668499ad0cf0b37169bac6136c",
-            "peek 5fbf5fc31a432623223f1434f0ba9c17b5271a81",
+            "book 7fe3095b1383cefdc79dd59fdb588a0b4910d6af",
+            "pause 442b7bac56f47b289b90011396008cd38641aca9",
+            "peek 20a7de8040586de57792d8013d78258db4fa75a6",
         ];
         assert_eq!(shas, pins);
     }

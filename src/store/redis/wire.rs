@@ -60,7 +60,7 @@ impl Subject<'_> {
     }
 
     /// All keys of a provider share one hash tag, so that a cluster keeps them on one node.
-    fn key(&self, name: &str) -> String {
+    pub(super) fn key(&self, name: &str) -> String {
         format!("{}:v1:{{{}}}:{name}", self.prefix, self.provider)
     }
 

@@ -1,0 +1,192 @@
+//! What a provider says about its requests and its answers.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use reqwest::{Response, Url};
+
+use super::{Judge, Matcher};
+use crate::{
+    clock::{duration, micros},
+    error::ConfigError,
+    lane::{Lane, Mode},
+    ledger::Micros,
+    provider::Provider,
+    signal::{self, Refusals, Schedule},
+    store::rule,
+};
+
+/// As a provider is configured.
+#[derive(Clone)]
+pub struct Requests {
+    hosts: Vec<String>,
+    judge: Option<Judge>,
+    redirects: u32,
+    attempts: u32,
+    schedule: Schedule,
+}
+
+impl fmt::Debug for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Requests")
+            .field("hosts", &self.hosts)
+            .field("judge", &self.judge.is_some())
+            .field("redirects", &self.redirects)
+            .field("attempts", &self.attempts)
+            .field("schedule", &self.schedule)
+            .finish()
+    }
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self { hosts: Vec::new(), judge: None, redirects: 0, attempts: 3, schedule: Schedule::default() }
+    }
+}
+
+/// The same in operation.
+pub struct Upstream {
+    pub matcher: Matcher,
+    /// Hops that each call books ahead.
+    pub redirects: u32,
+    /// How often a request is sent at most.
+    pub attempts: u32,
+    schedule: Schedule,
+    /// Never locked across an await.
+    refusals: Mutex<Refusals>,
+}
+
+impl Requests {
+    pub fn open(self) -> Result<Upstream, ConfigError> {
+        Ok(Upstream {
+            matcher: Matcher::new(&self.hosts, self.judge)?,
+            redirects: self.redirects,
+            attempts: self.attempts.max(1),
+            schedule: self.schedule,
+            refusals: Mutex::default(),
+        })
+    }
+}
+
+impl Upstream {
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    /// Hops that a call books ahead. Who only observes could not give back what it does not use.
+    pub fn hops_ahead(&self) -> i64 {
+        if self.mode == Mode::Enforce { i64::from(self.upstream.redirects) } else { 0 }
+    }
+
+    /// Whether an answer refuses its request, which was sent at `sent`; a refusal has stopped every replica
+    /// before this returns.
+    pub async fn hear(&self, sent: Micros, response: &Response) -> bool {
+        let seen = (!response.status().is_success())
+            .then(|| signal::read(response.status(), response.headers(), self.gate.clock.wall()));
+        let Some(signal) = seen.flatten() else {
+            self.upstream.refusals().accepted(sent);
+            return false;
+        };
+        self.count_refusal();
+        let wait = match signal.wait {
+            Some(wait) => micros(wait),
+            None => {
+                let upstream = &self.upstream;
+                upstream.refusals().refused(sent, self.gate.clock.mono(), &upstream.schedule)
+            }
+        };
+        let provider = &*self.quota().provider;
+        let status = response.status().as_u16();
+        let pause = duration(wait);
+        tracing::warn!(
+            provider,
+            status,
+            ?pause,
+            "the provider refused a request: it is paused for all replicas"
+        );
+        if wait > 0 {
+            // Seldom needed: it must not make every call's future larger.
+            if let Err(error) = Box::pin(self.gate.pause(wait)).await {
+                tracing::warn!(provider, %error, "the pause is this replica's alone: the store failed");
+            }
+        }
+        true
+    }
+}
+
+/// Which requests a provider gets, and what is done with its answers (feature `middleware`).
+impl Provider {
+    /// The hosts of its API: names or addresses, with a port if only that one is meant. Requests to them, on
+    /// whatever path, are the provider's; also those that a redirect leads there.
+    ///
+    /// ```
+    /// # use tollgate::Provider;
+    /// let acme = Provider::new("acme").hosts(["api.acme.com", "eu.acme.com:8443"]);
+    /// ```
+    pub fn hosts<I>(mut self, hosts: I) -> Self
+    where
+        I: IntoIterator<Item: Into<String>>,
+    {
+        self.requests.hosts.extend(hosts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Decides by the URL which requests are the provider's, besides those to its hosts. It is called for each
+    /// request and each redirect hop: keep it short. If several providers want a URL the first one added has it.
+    /// A second closure replaces the first.
+    ///
+    /// ```
+    /// # use tollgate::Provider;
+    /// let search = Provider::new("acme search").matching(|url| url.path().starts_with("/v1/search"));
+    /// ```
+    pub fn matching(mut self, judge: impl Fn(&Url) -> bool + Send + Sync + 'static) -> Self {
+        self.requests.judge = Some(Arc::new(judge));
+        self
+    }
+
+    /// Redirect hops that each call books ahead, and gives back if it does not need them. Default 0: a hop then
+    /// waits for its own permit in the middle of the chain, and a call that would not wait may be refused
+    /// there. Hops beyond those booked wait as well.
+    pub fn redirects(mut self, hops: u32) -> Self {
+        self.requests.redirects = hops;
+        self
+    }
+
+    /// How often a request is sent at most, if the upstream refuses it, it may be sent again and the call
+    /// waits. Default 3; 1: never again. Each attempt is charged.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.requests.attempts = attempts;
+        self
+    }
+
+    /// How long all replicas stop after a 429 that does not say how long: first `least`, twice as long after
+    /// each that follows, up to `most`; always a random bit longer, never shorter. Default: 1 s to 60 s.
+    pub fn backoff(mut self, least: Duration, most: Duration) -> Self {
+        self.requests.schedule = Schedule::exponential(least, most);
+        self
+    }
+
+    /// The same by a schedule of the crate `backoff` (feature `backoff`).
+    #[cfg(feature = "backoff")]
+    pub fn backoff_schedule(mut self, schedule: backoff::ExponentialBackoff) -> Self {
+        self.requests.schedule = Schedule::from(schedule);
+        self
+    }
+
+    pub(crate) fn check_requests(&self) -> Result<(), ConfigError> {
+        let Requests { redirects, .. } = self.requests;
+        // Of a bucket, what it holds: more than that is never had at once.
+        let tight = self.limits.iter().find(|limit| rule(limit, 0).max() <= i64::from(redirects));
+        tight.map_or(Ok(()), |limit| {
+            Err(ConfigError(format!(
+                "provider \"{}\": no call with {redirects} redirects fits under {limit}: book fewer ahead",
+                self.name
+            )))
+        })
+    }
+}
