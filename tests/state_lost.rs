@@ -2,7 +2,7 @@
 
 use tollgate::{
     clock::Moment,
-    gate::{Core, Mail, Patience, Settings, Verdict},
+    gate::{Ask, Core, Mail, Patience, Settings, Verdict},
     ledger::{Ledger, Micros, Named, Reply, Rule, SECOND},
 };
 
@@ -53,7 +53,7 @@ fn permits_of_an_earlier_generation_do_not_fly() {
         World { core: Core::new(settings), ledger: Ledger::new(EPOCH), rule, now: 0, granted: Vec::new() };
     for caller in 0..300 {
         let patience = Patience::Until(100 * SECOND);
-        world.core.arrive(0, 1, patience, caller).unwrap_or_else(|refused| panic!("{refused:?}"));
+        world.core.arrive(0, Ask::new(1, patience), caller).unwrap_or_else(|refused| panic!("{refused:?}"));
     }
     world.run(1_500_000);
     assert!((101..200).contains(&world.granted.len()), "{}", world.granted.len());

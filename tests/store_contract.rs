@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tollgate::{
     Limit,
     ledger::{Answer, Booked, Call, Micros, SECOND, Want},
-    store::{MemoryStore, Quota, Store},
+    store::{Bell, MemoryStore, Quota, Store},
 };
 
 /// Machines that run tests are busy.
@@ -117,6 +117,36 @@ async fn a_pause_only_moves_forward(store: &dyn Store) {
     assert_eq!(waits.outcomes[0].slots, [answer.pause]);
 }
 
+/// Once for each pause that moved, for those who listen to this provider.
+async fn a_bell_counts_the_pauses_that_moved(store: &dyn Store) {
+    let (quota, other) = (quota("bell", &["10/min"]), quota("no bell", &["10/min"]));
+    let Some(mut bell) = store.listen(&quota) else { return };
+    let silent = store.listen(&other).expect("it has bells");
+    // Until it is heard at all: that may take a moment and must not hold up anybody.
+    let mut time = 60 * SECOND;
+    for _ in 0..500 {
+        if *bell.borrow() > 0 {
+            break;
+        }
+        time += SECOND;
+        store.pause(&quota, time).await.expect("a pause");
+        _ = tokio::time::timeout(std::time::Duration::from_millis(20), bell.changed()).await;
+    }
+    // What still is on its way has arrived when the last one has.
+    let settled = |mut bell: Bell| async move {
+        while tokio::time::timeout(std::time::Duration::from_millis(500), bell.changed()).await.is_ok() {}
+        *bell.borrow()
+    };
+    let before = settled(bell.clone()).await;
+    assert!(before > 0, "it never rings");
+    store.pause(&quota, SECOND).await.expect("a shorter pause");
+    store.pause(&quota, 2 * time).await.expect("a longer pause");
+    bell.wait_for(|rung| *rung > before).await.expect("the store lives");
+    assert_eq!(settled(bell.clone()).await, before + 1);
+    assert_eq!(*store.listen(&quota).expect("it has bells").borrow(), before + 1, "the same for all");
+    assert_eq!(*silent.borrow(), 0);
+}
+
 async fn gives_back_what_is_returned(store: &dyn Store) {
     let quota = quota("give", &["4/min unpaced"]);
     let first = book(store, &quota, &call(1, 4, Some(0))).await;
@@ -188,6 +218,7 @@ async fn keeps_the_contract(store: &dyn Store) {
     a_repeated_number_gets_the_same_answer(store).await;
     a_refusal_leaves_no_trace(store).await;
     a_pause_only_moves_forward(store).await;
+    a_bell_counts_the_pauses_that_moved(store).await;
     gives_back_what_is_returned(store).await;
     a_confirmed_slot_ahead_is_kept(store).await;
     a_goodbye_leaves_the_share_to_the_others(store).await;
@@ -218,4 +249,7 @@ async fn in_redis_on_a_given_connection() {
         .await;
     let managed = client.get_connection_manager().await.expect("a connection");
     keeps_the_contract(&tollgate::RedisStore::from_connection(managed).prefix("two").timeout(PATIENT)).await;
+    let multiplexed = client.get_multiplexed_async_connection().await.expect("a connection");
+    let store = tollgate::RedisStore::from_connection(multiplexed).bell(&redis.url()).expect("a URL");
+    keeps_the_contract(&store.prefix("three").timeout(PATIENT)).await;
 }

@@ -3,6 +3,7 @@
 //! that many; `SEED=42` plays one again and tells what it did.
 
 mod judge;
+mod pauses;
 mod random_fleets;
 mod saturated_fleets;
 mod world;

@@ -1,11 +1,12 @@
-//! Random fleets with delays, stalls, frozen processes and dropped callers: nothing over, nothing lost,
-//! nobody stuck.
+//! Random fleets with delays, stalls, frozen processes, dropped callers and pauses: nothing over, nothing lost,
+//! nobody stuck, and nothing sent that a pause should have stopped.
 
 use fastrand::Rng;
 use tollgate::ledger::{Micros, Rule, SECOND};
 
 use crate::{
     judge::{Law, over},
+    pauses::{self, Pauses},
     seeds,
     world::{EPOCH, Habit, MILLI, Nature, Plan, World},
 };
@@ -63,13 +64,28 @@ fn random_case(rng: &mut Rng) -> Case {
         });
         (nature, habits.collect())
     });
-    let replicas = replicas.collect();
+    let replicas: Vec<_> = replicas.collect();
     let guard = guards.iter().copied().min().unwrap_or(0);
-    Case { plan: Plan { limits, aligned, guard, replicas, until: rng.i64(4..10) * SECOND }, laws, guard }
+    let until = rng.i64(4..10) * SECOND;
+    let heard = (0..rng.usize(0..=3)).map(|_| {
+        let time = [10 * MILLI, 100 * MILLI, 700 * MILLI, 2 * SECOND, 5 * SECOND][rng.usize(0..5)];
+        (rng.i64(300 * MILLI..until), rng.usize(0..replicas.len()), time)
+    });
+    let heard = heard.collect();
+    let pauses = Pauses { heard, unheard: [0, 50, 100][rng.usize(0..3)] };
+    Case { plan: Plan { limits, aligned, guard, replicas, pauses, until }, laws, guard }
+}
+
+/// What is to be seen of a seed in which nothing is wrong.
+#[derive(Default)]
+struct Played {
+    sent: usize,
+    pauses: usize,
+    strays: usize,
 }
 
 /// What is wrong with this seed, if anything.
-fn play(seed: u64) -> Result<usize, String> {
+fn play(seed: u64) -> Result<Played, String> {
     let mut rng = Rng::with_seed(seed);
     let Case { plan, laws, guard } = random_case(&mut rng);
     let told = format!("seed {seed}: {laws:?}, {} replicas", plan.replicas.len());
@@ -85,6 +101,9 @@ fn play(seed: u64) -> Result<usize, String> {
             return Err(format!("{told}: over by {excess} under {law:?}"));
         }
     }
+    if let Some(what) = pauses::broken(&world) {
+        return Err(format!("{told}: {what}"));
+    }
     if world.stuck() > 0 {
         return Err(format!("{told}: {} callers are stuck", world.stuck()));
     }
@@ -98,14 +117,17 @@ fn play(seed: u64) -> Result<usize, String> {
         let (sent, refused, dropped) = (world.sent.len(), world.refused, world.dropped);
         println!("{told}: {sent} sent, {refused} refused, {dropped} dropped, {} calls", world.calls());
     }
-    Ok(world.sent.len())
+    Ok(Played { sent: world.sent.len(), pauses: world.paused.len(), strays: pauses::strays(&world) })
 }
 
 #[test]
 fn no_window_is_exceeded_no_permit_lost_nobody_stuck() {
     let results: Vec<_> = seeds(200).map(play).collect();
     let failures: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
-    let sent: usize = results.iter().flatten().sum();
+    let sum = |what: fn(&Played) -> usize| results.iter().flatten().map(what).sum::<usize>();
+    let (sent, pauses, strays) =
+        (sum(|played| played.sent), sum(|played| played.pauses), sum(|played| played.strays));
     println!("{} seeds, {} failed, {sent} requests sent", results.len(), failures.len());
+    println!("{pauses} pauses, {strays} sent before they were heard of");
     assert!(failures.is_empty(), "{failures:#?}");
 }

@@ -4,6 +4,7 @@ use tollgate::ledger::{Micros, Rule, SECOND};
 
 use crate::{
     judge::most_within,
+    pauses::Pauses,
     world::{Habit, MILLI, Nature, Plan, World},
 };
 
@@ -38,6 +39,7 @@ fn play(fleet: &Fleet, seed: u64) -> (f64, f64, f64, World) {
         aligned: vec![None],
         guard: fleet.guard,
         replicas: replicas.collect(),
+        pauses: Pauses::default(),
         until: fleet.seconds * SECOND,
     };
     let mut world = World::new(plan, seed);

@@ -8,9 +8,11 @@ use std::{
 use fastrand::Rng;
 use tollgate::{
     clock::Moment,
-    gate::{Core, Mail, Patience, Permit, Settings, Ticket, Verdict},
+    gate::{Ask, Core, Mail, Patience, Permit, Settings, Ticket, Verdict, Waiter},
     ledger::{Answer, Call, Ledger, Micros, Named, Reply, Rule, SECOND},
 };
+
+use crate::pauses::{Paused, Pauses, Trust};
 
 pub const EPOCH: Micros = 1_700_000_000 * SECOND;
 pub const MILLI: Micros = 1_000;
@@ -45,6 +47,7 @@ pub struct Plan {
     pub aligned: Vec<Option<Micros>>,
     pub guard: Micros,
     pub replicas: Vec<(Nature, Vec<Habit>)>,
+    pub pauses: Pauses,
     pub until: Micros,
 }
 
@@ -56,6 +59,11 @@ enum Event {
     Poll(usize, u64),
     AtStore(usize, Call),
     Reply(usize, Box<Answer>),
+    /// A replica hears a 429 that asks for so long a pause.
+    Throttled(usize, Micros),
+    PauseAtStore(usize),
+    /// A replica learns of a pause: the bell, or the reply to the one it told.
+    Told(usize, usize),
 }
 
 struct Replica {
@@ -65,7 +73,9 @@ struct Replica {
     began: Micros,
     frozen_until: Micros,
     timer: u64,
-    pub calls: u64,
+    asked_at: Micros,
+    trust: Trust,
+    calls: u64,
 }
 
 struct Caller {
@@ -104,6 +114,7 @@ pub struct World {
     callers: Vec<Caller>,
     ledger: Ledger,
     plan: Plan,
+    pub paused: Vec<Paused>,
     pub sent: Vec<Sent>,
     pub refused: u64,
     pub dropped: u64,
@@ -122,6 +133,7 @@ impl World {
             replicas: Vec::new(),
             callers: Vec::new(),
             ledger: Ledger::new(EPOCH),
+            paused: Vec::new(),
             sent: Vec::new(),
             refused: 0,
             dropped: 0,
@@ -143,6 +155,8 @@ impl World {
                 began,
                 frozen_until: 0,
                 timer: 0,
+                asked_at: 0,
+                trust: Trust::default(),
                 calls: 0,
             });
             world.at(rng.i64(0..MILLI), Event::Poll(member, 0));
@@ -152,6 +166,9 @@ impl World {
                 // Replicas register when they are built, calls come after that.
                 world.at(300 * MILLI + rng.i64(0..5 * MILLI), Event::Arrive(caller));
             }
+        }
+        for (at, replica, time) in world.plan.pauses.heard.clone() {
+            world.at(at, Event::Throttled(replica, time));
         }
         world
     }
@@ -234,8 +251,11 @@ impl World {
             Event::Arrive(caller) | Event::Leave(caller, _) | Event::Hear(caller, ..) => {
                 Some(self.callers[*caller].replica)
             }
-            Event::Poll(replica, _) | Event::Reply(replica, _) => Some(*replica),
-            Event::AtStore(..) => None,
+            Event::Poll(replica, _)
+            | Event::Reply(replica, _)
+            | Event::Throttled(replica, _)
+            | Event::Told(replica, _) => Some(*replica),
+            Event::AtStore(..) | Event::PauseAtStore(_) => None,
         };
         if let Some(replica) = replica {
             let until = self.replicas[replica].frozen_until;
@@ -267,11 +287,56 @@ impl World {
             Event::Reply(replica, answer) => {
                 let mut mail = Mail::new();
                 let now = self.moment(replica);
+                let trip = self.now - self.replicas[replica].asked_at;
+                self.replicas[replica].trust.heard(trip);
                 self.replicas[replica].core.answered(now, Ok(*answer), &mut mail);
                 self.deliver(mail);
                 self.drive(replica);
             }
+            Event::Throttled(replica, time) => self.throttled(replica, time),
+            Event::PauseAtStore(pause) => self.pause_at_store(pause),
+            Event::Told(replica, pause) => {
+                self.paused[pause].told.push((replica, self.sent.len()));
+                self.replicas[replica].core.doubt();
+                self.drive(replica);
+            }
         }
+    }
+
+    /// What `Gate::pause` does.
+    fn throttled(&mut self, replica: usize, time: Micros) {
+        let until = self.moment(replica).mono + time;
+        self.paused.push(Paused::heard(replica, self.now + time, time, self.sent.len()));
+        self.replicas[replica].core.hold(until);
+        self.drive(replica);
+        let there = self.trip(replica);
+        self.at(self.now + there, Event::PauseAtStore(self.paused.len() - 1));
+    }
+
+    fn pause_at_store(&mut self, pause: usize) {
+        let Paused { replica: first, time, .. } = self.paused[pause];
+        let before = self.ledger.pause(0);
+        let end = self.ledger.pause(EPOCH + self.now + time);
+        self.paused[pause].stored = Some((self.now, end - EPOCH));
+        let back = self.trip(first);
+        self.at(self.now + back, Event::Told(first, pause));
+        for other in (0..self.replicas.len()).filter(|other| *other != first && end > before) {
+            let trip = self.trip(other);
+            if self.rng.u32(0..100) >= self.plan.pauses.unheard {
+                self.at(self.now + trip, Event::Told(other, pause));
+            }
+        }
+    }
+
+    /// The longest that a permit of this replica may have been trusted.
+    pub fn trust(&self, replica: usize) -> Micros {
+        self.replicas[replica].trust.lasts()
+    }
+
+    /// By how much its moments may be too early.
+    pub fn early(&self, replica: usize) -> Micros {
+        let Replica { trust, nature, .. } = &self.replicas[replica];
+        trust.early(nature.trip)
     }
 
     /// What the task around the gate does.
@@ -282,6 +347,7 @@ impl World {
         self.deliver(mail);
         if let Some(call) = next.call {
             self.replicas[replica].calls += 1;
+            self.replicas[replica].asked_at = self.now;
             let there = self.trip(replica);
             self.at(self.now + there, Event::AtStore(replica, call));
         }
@@ -318,7 +384,7 @@ impl World {
         let patience = habit.wait.map_or(Patience::Reject, |wait| Patience::Until(now + wait));
         self.callers[caller].call += 1;
         let call = self.callers[caller].call;
-        match self.replicas[replica].core.arrive(now, cost, patience, (caller, call)) {
+        match self.replicas[replica].core.arrive(now, Ask::new(cost, patience), (caller, call)) {
             Ok(ticket) => {
                 let arrived = self.now;
                 self.callers[caller].asking =
@@ -363,17 +429,22 @@ impl World {
         if asking.dropped {
             self.replicas[replica].core.give_back(permit);
             self.finish(caller);
-        } else if permit.is_fresh(now) {
+        } else if self.replicas[replica].core.may_fly(&permit, now) {
             let waited = self.now - asking.arrived;
             self.note_overdue(replica, &asking);
             let booked = permit.booked;
             self.sent.push(Sent { at: self.now, slot: booked.slot, cost: booked.cost, replica, waited });
             self.finish(caller);
         } else {
-            let (ticket, cost, patience) = (asking.ticket, asking.cost, asking.patience);
-            let arrived = asking.arrived - self.replicas[replica].began;
+            let ticket = asking.ticket;
+            let waiter = Waiter {
+                cost: asking.cost,
+                arrived: asking.arrived - self.replicas[replica].began,
+                patience: asking.patience,
+                handle: (caller, call),
+            };
             self.callers[caller].asking = Some(asking);
-            self.replicas[replica].core.came_late(ticket, cost, arrived, patience, (caller, call), permit);
+            self.replicas[replica].core.came_late(now, ticket, waiter, permit);
         }
         self.drive(replica);
     }

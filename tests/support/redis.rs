@@ -20,13 +20,18 @@ pub struct PrivateRedis {
 
 impl PrivateRedis {
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With settings of its own.
+    pub fn start_with(settings: &[&str]) -> Self {
         // Between picking the port and using it somebody else may take it.
-        (0..10).find_map(|_| Self::try_on(free_port())).expect("redis-server does not start")
+        (0..10).find_map(|_| Self::try_on(free_port(), settings)).expect("redis-server does not start")
     }
 
     /// Where nobody listens yet, or where a server that was killed did.
     pub fn start_on(port: u16) -> Self {
-        (0..100).find_map(|_| Self::try_on(port)).expect("redis-server does not start on that port")
+        (0..100).find_map(|_| Self::try_on(port, &[])).expect("redis-server does not start on that port")
     }
 
     pub fn port(&self) -> u16 {
@@ -42,11 +47,12 @@ impl PrivateRedis {
         redis::Client::open(self.url()).and_then(|client| client.get_connection()).expect("a connection")
     }
 
-    fn try_on(port: u16) -> Option<Self> {
+    fn try_on(port: u16, settings: &[&str]) -> Option<Self> {
         let binary = env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
         let child = Command::new(&binary)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
             .args(["--save", "", "--appendonly", "no"])
+            .args(settings)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -1,0 +1,584 @@
+//! One call, many requests on the wire: a hop that nobody charges, or that is charged and never sent, or sent
+//! before its permit is there. Redirects are reqwest's own, so this is real HTTP; quotas of an hour make
+//! "counted" and "refused" independent of the machine's speed.
+#![cfg(feature = "middleware")]
+
+#[path = "support/hops.rs"]
+mod hops;
+
+use std::{net::TcpListener, sync::mpsc, time::Duration};
+
+use hops::{Abandon, Upstream, abandon, client, has_left, left, provider, tollgate};
+use http::header;
+use reqwest::{Client, redirect::Policy};
+use reqwest_middleware::ClientWithMiddleware;
+use tollgate::{Error, Reason, RequestBuilderExt, Toll, Tollgate};
+
+/// One provider, "acme", with an upstream of its own.
+fn acme(limit: &str) -> (Upstream, Tollgate, ClientWithMiddleware) {
+    let upstream = Upstream::start();
+    let tollgate = tollgate([provider("acme", limit).hosts([upstream.host()])]);
+    let http = client(&tollgate);
+    (upstream, tollgate, http)
+}
+
+fn with_policy(tollgate: &Tollgate, policy: Policy) -> ClientWithMiddleware {
+    tollgate.client_with(Client::builder().no_proxy(), policy).expect("a client")
+}
+
+fn counted_hops(tollgate: &Tollgate, provider: &str) -> u64 {
+    tollgate.provider(provider).expect("there").counts().hops
+}
+
+fn ours(error: &reqwest_middleware::Error) -> Error {
+    Error::find(error).unwrap_or_else(|| panic!("not ours: {error}"))
+}
+
+#[tokio::test]
+async fn each_hop_of_a_chain_is_charged() {
+    let (upstream, tollgate, http) = acme("10/h");
+    let answer = http.get(upstream.url("/chain/5")).send().await.expect("five hops");
+    assert_eq!((answer.status().as_u16(), answer.url().path()), (200, "/chain/0"));
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (6, 4));
+    assert_eq!(counted_hops(&tollgate, "acme"), 5);
+    let toll = Toll::of(&answer).expect("through the gate");
+    assert_eq!((toll.attempts(), toll.hops(), toll.remaining()), (1, 5, Some(4)));
+}
+
+#[tokio::test]
+async fn a_call_that_would_not_wait_ends_where_the_quota_does() {
+    let (upstream, tollgate, http) = acme("4/h");
+    let error = http.get(upstream.url("/chain/5")).or_reject().send().await.expect_err("six under 4/h");
+    let refused = ours(&error);
+    assert!(refused.is_rejected(), "{refused}");
+    let hour = Duration::from_secs(3_600);
+    // Not before the first of them comes back, not after the paced stream behind the burst has begun.
+    let again = refused.retry_after().expect("later is known");
+    assert!(again > hour / 2 && again < hour + hour / 2, "{again:?}");
+    assert_eq!(
+        upstream.seen().iter().map(|seen| &*seen.path).collect::<Vec<_>>(),
+        ["/chain/5", "/chain/4", "/chain/3", "/chain/2"]
+    );
+    assert_eq!((left(&tollgate, "acme").await, counted_hops(&tollgate, "acme")), (0, 3));
+}
+
+#[tokio::test]
+async fn hops_wait_their_turn_and_no_window_is_exceeded() {
+    let (upstream, _tollgate, http) = acme("2/500ms guard 250ms");
+    let answer = http.get(upstream.url("/chain/5")).send().await.expect("with patience");
+    assert!(Toll::of(&answer).expect("through the gate").waited() >= Duration::from_millis(1_000));
+    let seen = upstream.seen();
+    assert_eq!(seen.len(), 6);
+    for three in seen.windows(3) {
+        let window = three[2].at - three[0].at;
+        assert!(window >= Duration::from_millis(500), "three requests in {window:?}: {seen:?}");
+    }
+}
+
+// All rests on this: between the policy's word and the next poll nothing is sent.
+#[tokio::test]
+async fn nothing_of_a_hop_is_on_the_wire_before_its_permit() {
+    let upstream = Upstream::start();
+    let next = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = next.local_addr().expect("an address").port();
+    let tollgate = tollgate([
+        provider("acme", "9/h").hosts([upstream.host()]),
+        provider("next", "1/300ms guard 0s").hosts([format!("127.0.0.1:{port}")]),
+    ]);
+    // Whoever connects is noticed, even if nothing follows.
+    let (tell, connected) = mpsc::channel();
+    std::thread::spawn(move || next.accept().map(|(stream, _)| tell.send(stream)));
+    let limiter = tollgate.provider("next").expect("there");
+    let before = upstream.now();
+    limiter.acquire().await.expect("the only one for 300 ms");
+    let call = client(&tollgate).get(upstream.to(302, &format!("http://127.0.0.1:{port}/")));
+    let call = tokio::spawn(call.send());
+    let arrived =
+        tokio::task::spawn_blocking(move || connected.recv().map(|stream| (stream, upstream.now())));
+    let (stream, at) = arrived.await.expect("no panic").expect("it comes");
+    assert!(
+        at >= before + Duration::from_millis(300),
+        "connected {:?} after the permit before it",
+        at - before
+    );
+    drop(stream);
+    call.await.expect("no panic").expect_err("hung up on");
+}
+
+#[tokio::test]
+async fn within_a_host_a_hop_arrives_after_its_permit() {
+    let (upstream, tollgate, http) = acme("1/300ms guard 0s");
+    let before = upstream.now();
+    http.get(upstream.url("/chain/1")).send().await.expect("after 300 ms");
+    let hop = &upstream.seen()[1];
+    assert!(hop.at >= before + Duration::from_millis(300), "arrived after {:?}", hop.at - before);
+    assert_eq!(counted_hops(&tollgate, "acme"), 1);
+}
+
+#[tokio::test]
+async fn who_follows_no_redirects_still_follows_none() {
+    let (upstream, tollgate, _) = acme("10/h");
+    let http = with_policy(&tollgate, Policy::none());
+    let answer = http.get(upstream.url("/chain/5")).send().await.expect("an answer");
+    assert_eq!(answer.status(), 302);
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (1, 9));
+    assert_eq!(counted_hops(&tollgate, "acme"), 0);
+}
+
+#[tokio::test]
+async fn a_hop_that_the_policy_refuses_is_not_charged() {
+    let (upstream, tollgate, _) = acme("20/h");
+    let stops = Policy::custom(|hop| if hop.previous().len() > 2 { hop.stop() } else { hop.follow() });
+    let answer = with_policy(&tollgate, stops).get(upstream.url("/chain/5")).send().await.expect("it stops");
+    assert_eq!((answer.status().as_u16(), answer.url().path()), (302, "/chain/3"));
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 17));
+
+    let fails = Policy::custom(|hop| if hop.previous().len() > 2 { hop.error("far") } else { hop.follow() });
+    let error = with_policy(&tollgate, fails).get(upstream.url("/chain/5")).send().await.expect_err("far");
+    assert!(error.is_redirect() && Error::find(&error).is_none(), "{error}");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (6, 14));
+
+    let two = with_policy(&tollgate, Policy::limited(2));
+    let error = two.get(upstream.url("/chain/5")).send().await.expect_err("two hops");
+    assert!(error.is_redirect() && Error::find(&error).is_none(), "{error}");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (9, 11));
+    assert_eq!(counted_hops(&tollgate, "acme"), 6);
+}
+
+#[tokio::test]
+async fn reqwests_own_limit_of_ten_hops_stays() {
+    let (upstream, tollgate, http) = acme("20/h");
+    let error = http.get(upstream.url("/chain/12")).send().await.expect_err("ten hops");
+    assert!(error.is_redirect(), "{error}");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (11, 9));
+}
+
+#[tokio::test]
+async fn what_leads_nowhere_is_no_hop() {
+    let (upstream, tollgate, http) = acme("10/h");
+    assert_eq!(http.get(upstream.url("/moved")).send().await.expect("an answer").status(), 302);
+    // reqwest asks the policy first, and then does not follow.
+    let error = http.get(upstream.to(302, "ftp://127.0.0.1/")).send().await.expect_err("not HTTP");
+    assert!(Error::find(&error).is_none(), "{error}");
+    assert_eq!((left(&tollgate, "acme").await, counted_hops(&tollgate, "acme")), (8, 0));
+}
+
+#[tokio::test]
+async fn a_hop_is_charged_to_the_provider_of_its_host() {
+    let (one, other, nobody) = (Upstream::start(), Upstream::start(), Upstream::start());
+    let tollgate = tollgate([
+        provider("one", "10/h").hosts([one.host()]),
+        provider("other", "10/h").hosts([other.host()]),
+    ]);
+    let http = client(&tollgate);
+    let both = async || (left(&tollgate, "one").await, left(&tollgate, "other").await);
+
+    http.get(one.to(302, &other.url("/chain/2"))).send().await.expect("followed");
+    assert_eq!(both().await, (9, 7));
+    // There and back.
+    http.get(one.to(302, &other.to(302, &one.url("/")))).send().await.expect("followed");
+    assert_eq!(both().await, (7, 6));
+    // To a host that is nobody's, and around in it.
+    let away = http.get(one.to(302, &nobody.url("/chain/3"))).send().await.expect("followed");
+    assert_eq!((both().await, nobody.count()), ((6, 6), 4));
+    let toll = Toll::of(&away).expect("the first request had to pass");
+    assert_eq!((toll.attempts(), toll.hops()), (1, 0));
+    // From there to a provider's.
+    http.get(nobody.to(302, &other.url("/chain/1"))).send().await.expect("followed");
+    assert_eq!(both().await, (6, 4));
+    assert_eq!((counted_hops(&tollgate, "one"), counted_hops(&tollgate, "other")), (1, 6));
+}
+
+#[tokio::test]
+async fn from_an_unlimited_host_no_quota_is_entered_for_nothing() {
+    let (nobody, upstream) = (Upstream::start(), Upstream::start());
+    let tollgate = tollgate([provider("acme", "1/h").hosts([upstream.host()])]);
+    let http = client(&tollgate);
+    http.get(upstream.url("/")).send().await.expect("the only one");
+    let hop = nobody.to(302, &upstream.url("/"));
+    let refused = ours(&http.get(hop).or_reject().send().await.expect_err("no room"));
+    assert_eq!((refused.is_rejected(), refused.provider()), (true, "acme"));
+    assert_eq!((nobody.count(), upstream.count()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_call_by_name_keeps_its_provider_within_its_host() {
+    let (upstream, elsewhere) = (Upstream::start(), Upstream::start());
+    let tollgate = tollgate([provider("acme", "10/h")]);
+    let http = client(&tollgate);
+    http.get(upstream.url("/chain/3")).provider("acme").send().await.expect("followed");
+    assert_eq!(left(&tollgate, "acme").await, 6);
+    // Another port is another's: nobody said that it is acme's.
+    http.get(upstream.to(302, &elsewhere.url("/chain/1"))).provider("acme").send().await.expect("followed");
+    assert_eq!((left(&tollgate, "acme").await, elsewhere.count()), (5, 2));
+    http.get(upstream.url("/chain/3")).send().await.expect("nobody's");
+    assert_eq!(left(&tollgate, "acme").await, 5);
+}
+
+// Two plans with one upstream: the name decides, whatever the URL, also of a hop.
+#[tokio::test]
+async fn a_call_by_name_is_not_charged_to_the_host_of_another() {
+    let upstream = Upstream::start();
+    let tollgate = tollgate([provider("free", "10/h").hosts([upstream.host()]), provider("paid", "10/h")]);
+    client(&tollgate).get(upstream.url("/chain/3")).provider("paid").send().await.expect("followed");
+    assert_eq!((left(&tollgate, "free").await, left(&tollgate, "paid").await), (10, 6));
+}
+
+#[tokio::test]
+async fn a_closure_decides_on_hops_too() {
+    let upstream = Upstream::start();
+    let tollgate = tollgate([
+        provider("ends", "10/h").matching(|url| url.path() == "/chain/0"),
+        provider("acme", "10/h").hosts([upstream.host()]),
+    ]);
+    client(&tollgate).get(upstream.url("/chain/3")).send().await.expect("followed");
+    assert_eq!((left(&tollgate, "ends").await, left(&tollgate, "acme").await), (9, 7));
+}
+
+#[tokio::test]
+async fn a_body_goes_along_and_is_charged() {
+    let (upstream, tollgate, http) = acme("10/h");
+    let kept = upstream.to(307, &upstream.url("/kept"));
+    http.post(kept).body("a body").send().await.expect("followed");
+    let lost = upstream.to(302, &upstream.url("/lost"));
+    http.post(lost).body("a body").send().await.expect("followed");
+    let seen: Vec<_> = upstream.seen().into_iter().map(|seen| (seen.method, seen.body)).collect();
+    let expected = [("POST", "a body"), ("POST", "a body"), ("POST", "a body"), ("GET", "")];
+    assert_eq!(seen, expected.map(|(method, body)| (method.to_owned(), body.to_owned())));
+    assert_eq!(left(&tollgate, "acme").await, 6);
+
+    // A stream can be sent once: reqwest does not follow, and there is nothing to charge.
+    let stream = reqwest::Body::wrap(reqwest::Body::from("a body"));
+    let answer =
+        http.post(upstream.to(307, &upstream.url("/kept"))).body(stream).send().await.expect("an answer");
+    assert_eq!((answer.status().as_u16(), left(&tollgate, "acme").await), (307, 5));
+}
+
+#[tokio::test]
+async fn credentials_do_not_leave_their_host() {
+    let (upstream, other) = (Upstream::start(), Upstream::start());
+    let tollgate = tollgate([provider("acme", "10/h").hosts([upstream.host()])]);
+    let http = client(&tollgate);
+    let secret = [header::AUTHORIZATION, header::COOKIE];
+    let call = |url: String| http.get(url).header(&secret[0], "Bearer x").header(&secret[1], "session=x");
+    call(upstream.to(302, &upstream.url("/within"))).send().await.expect("followed");
+    call(upstream.to(302, &other.url("/beyond"))).send().await.expect("followed");
+    for seen in upstream.seen() {
+        assert!(secret.iter().all(|name| seen.headers.contains_key(name)), "{seen:?}");
+    }
+    let beyond = &other.seen()[0];
+    assert!(!secret.iter().any(|name| beyond.headers.contains_key(name)), "{beyond:?}");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 7));
+}
+
+fn ahead(limit: &str, hops: u32) -> (Upstream, Tollgate, ClientWithMiddleware) {
+    let upstream = Upstream::start();
+    let tollgate = tollgate([provider("acme", limit).hosts([upstream.host()]).redirects(hops)]);
+    let http = client(&tollgate);
+    (upstream, tollgate, http)
+}
+
+#[tokio::test]
+async fn hops_booked_ahead_are_charged_until_the_answer_is_there() {
+    let (upstream, tollgate, http) = ahead("10/h", 3);
+    for (path, sent, left_then) in [("/", 1, 9), ("/chain/2", 3, 6), ("/chain/3", 4, 2)] {
+        let before = upstream.count();
+        http.get(upstream.url(path)).send().await.expect("an answer");
+        assert_eq!(upstream.count() - before, sent);
+        // At most three came back.
+        has_left(&tollgate, "acme", left_then).await;
+    }
+    assert_eq!(counted_hops(&tollgate, "acme"), 5);
+}
+
+#[tokio::test]
+async fn while_a_call_is_on_its_way_its_hops_are_nobody_elses() {
+    let (upstream, tollgate, http) = ahead("10/h", 3);
+    let call = tokio::spawn(http.get(upstream.to(302, &upstream.url("/hang"))).send());
+    upstream.has_seen(2).await;
+    assert_eq!(left(&tollgate, "acme").await, 6);
+    call.abort();
+    // Two were sent.
+    has_left(&tollgate, "acme", 8).await;
+}
+
+#[tokio::test]
+async fn hops_booked_ahead_come_back_from_a_call_that_fails() {
+    let (upstream, tollgate, http) = ahead("10/h", 3);
+    let nobody = hops::Upstream::start();
+    let host = nobody.host();
+    drop(nobody);
+    let gone = upstream.to(302, &format!("http://{host}/"));
+    hops::eventually(async || tokio::net::TcpStream::connect(&host).await.is_err()).await;
+    http.get(gone).send().await.expect_err("nobody listens there");
+    has_left(&tollgate, "acme", 9).await;
+    // One that could not even be connected was not sent.
+    let dead = hops::tollgate([provider("acme", "10/h").hosts(["127.0.0.1"]).redirects(3)]);
+    client(&dead).get(upstream.to(302, &format!("http://{host}/"))).send().await.expect_err("nobody");
+    has_left(&dead, "acme", 9).await;
+    client(&dead).get(format!("http://{host}/")).send().await.expect_err("nobody listens there");
+    has_left(&dead, "acme", 9).await;
+}
+
+#[tokio::test]
+async fn who_booked_its_hops_is_not_refused_in_mid_chain() {
+    let (upstream, tollgate, http) = ahead("3/h", 2);
+    http.get(upstream.url("/chain/2")).or_reject().send().await.expect("all three are booked");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 0));
+}
+
+// What was booked for a hop is kept past its slot, since the upstream takes its time: it is exchanged.
+#[tokio::test]
+async fn who_booked_its_hops_is_not_refused_after_a_slow_answer() {
+    let (upstream, tollgate, http) = ahead("3/h guard 0s", 2);
+    let slow = |target: &str| upstream.url(&format!("/slow/100?{target}"));
+    let chain = slow(&slow(&upstream.url("/")));
+    http.get(chain).or_reject().send().await.expect("all three are booked");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 0));
+}
+
+#[tokio::test]
+async fn who_booked_its_hops_has_them_when_its_time_is_up() {
+    let (upstream, tollgate, http) = ahead("3/h guard 0s", 2);
+    let slow = |target: &str| upstream.url(&format!("/slow/100?{target}"));
+    let call = http.get(slow(&slow(&upstream.url("/")))).wait_at_most(Duration::from_millis(50));
+    call.send().await.expect("it has waited for nothing");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 0));
+}
+
+#[tokio::test]
+async fn hops_beyond_those_booked_need_their_own() {
+    let (upstream, tollgate, http) = ahead("6/h", 1);
+    http.get(upstream.url("/chain/3")).or_reject().send().await.expect("four of six");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (4, 2));
+    let refused =
+        ours(&http.get(upstream.url("/chain/3")).or_reject().send().await.expect_err("two of four"));
+    assert!(refused.is_rejected(), "{refused}");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (6, 0));
+}
+
+#[tokio::test]
+async fn a_hop_to_another_provider_is_not_paid_by_the_first() {
+    let (one, other) = (Upstream::start(), Upstream::start());
+    let tollgate = tollgate([
+        provider("one", "10/h").hosts([one.host()]).redirects(2),
+        provider("other", "10/h").hosts([other.host()]).redirects(2),
+    ]);
+    client(&tollgate).get(one.to(302, &other.url("/chain/1"))).send().await.expect("followed");
+    has_left(&tollgate, "one", 9).await;
+    has_left(&tollgate, "other", 8).await;
+}
+
+#[test]
+fn hops_that_no_limit_could_hold_are_an_error_when_built() {
+    for (limit, fits, too_many) in
+        [("3/h", 2, 3), ("10/s burst 2 guard 0s", 1, 2), ("5/day resets 00:00 UTC", 4, 5)]
+    {
+        let build =
+            |hops| tollgate::Tollgate::builder().provider(provider("acme", limit).redirects(hops)).build();
+        build(fits).unwrap_or_else(|error| panic!("{limit}: {error}"));
+        let error = build(too_many).map(|_| ()).expect_err(limit).to_string();
+        assert!(error.contains("\"acme\"") && error.contains("redirects"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn of_a_call_dropped_in_mid_chain_what_was_sent_stays_charged() {
+    let (upstream, tollgate, http) = acme("10/h");
+    let call = tokio::spawn(http.get(upstream.to(302, &upstream.to(302, &upstream.url("/hang")))).send());
+    upstream.has_seen(3).await;
+    call.abort();
+    assert!(call.await.expect_err("aborted").is_cancelled());
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 7));
+}
+
+#[tokio::test]
+async fn of_a_call_dropped_while_a_hop_waits_nothing_stays_of_the_hop() {
+    let (upstream, tollgate, http) = acme("2/h");
+    let limiter = tollgate.provider("acme").expect("there");
+    let call = tokio::spawn(http.get(upstream.url("/chain/5")).send());
+    hops::eventually(async || limiter.peek().await.expect("in memory").queued == 1).await;
+    let waits = limiter.peek().await.expect("in memory").limits[0].next_free;
+    call.abort();
+    assert!(call.await.expect_err("aborted").is_cancelled());
+    // Its slot, in an hour, is free again: the next is not later than that.
+    hops::eventually(async || {
+        let peek = limiter.peek().await.expect("in memory");
+        peek.queued == 0 && peek.limits[0].next_free < waits
+    })
+    .await;
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (2, 0));
+}
+
+#[tokio::test]
+async fn dropped_at_any_poll_of_a_chain_no_more_is_charged_than_was_sent() {
+    for woken in [false, true] {
+        for polls in 0.. {
+            let (upstream, tollgate, http) = ahead("20/h", 2);
+            let when = if woken { Abandon::Woken(polls) } else { Abandon::AtOnce(polls) };
+            let done = abandon(http.get(upstream.url("/chain/4")).send(), when).await;
+            // A request may be on its way that has not arrived yet, or never will.
+            hops::eventually(async || {
+                let charged = 20 - left(&tollgate, "acme").await as usize;
+                (upstream.count()..=upstream.count() + 1).contains(&charged)
+            })
+            .await;
+            assert_eq!(tollgate.provider("acme").expect("there").peek().await.expect("in memory").queued, 0);
+            if done.is_some() {
+                assert_eq!((upstream.count(), left(&tollgate, "acme").await), (5, 15));
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_stops_the_provider_of_the_hop_that_met_it() {
+    let (one, other) = (Upstream::start(), Upstream::start());
+    let tollgate = tollgate([
+        provider("one", "10/h").hosts([one.host()]),
+        provider("other", "10/h").hosts([other.host()]),
+    ]);
+    let http = client(&tollgate);
+    let answer = http.get(one.to(302, &other.url("/refuse"))).no_resend().send().await.expect("an answer");
+    assert_eq!(answer.status(), 429);
+    let paused = async |name| {
+        let peek = tollgate.provider(name).expect("there").peek().await;
+        peek.expect("in memory").paused.is_some()
+    };
+    assert_eq!((paused("one").await, paused("other").await), (false, true));
+    let refusals = |name| tollgate.provider(name).expect("there").counts().refusals;
+    assert_eq!((refusals("one"), refusals("other")), (0, 1));
+    http.get(one.url("/")).or_reject().send().await.expect("not paused");
+    let refused = ours(&http.get(other.url("/")).or_reject().send().await.expect_err("paused"));
+    assert_eq!(refused.refusal().map(|refusal| refusal.reason()), Some(Reason::Paused));
+}
+
+#[tokio::test]
+async fn an_existing_stack_counts_hops_if_its_policy_is_ours() {
+    let (upstream, tollgate, _) = acme("20/h");
+    let stack = |client: reqwest::ClientBuilder| {
+        let client = client.no_proxy().retry(reqwest::retry::never()).build().expect("a client");
+        reqwest_middleware::ClientBuilder::new(client).with(tollgate.middleware()).build()
+    };
+    let seen = stack(Client::builder().redirect(tollgate.redirect(Policy::default())));
+    seen.get(upstream.url("/chain/5")).send().await.expect("followed");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (6, 14));
+    // Without it the hops are reqwest's secret: charged once.
+    let unseen = stack(Client::builder());
+    unseen.get(upstream.url("/chain/5")).send().await.expect("followed");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (12, 13));
+    assert_eq!(counted_hops(&tollgate, "acme"), 5);
+}
+
+#[tokio::test]
+async fn attached_twice_a_tollgate_charges_once() {
+    let (upstream, tollgate, http) = acme("20/h");
+    let twice = reqwest_middleware::ClientBuilder::from_client(http).with(tollgate.middleware()).build();
+    twice.get(upstream.url("/chain/3")).send().await.expect("followed");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (4, 16));
+    let through = reqwest_middleware::ClientBuilder::from_client(client(&tollgate))
+        .with(hops::Through)
+        .with(tollgate.middleware())
+        .build();
+    through.get(upstream.url("/chain/3")).send().await.expect("followed");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (8, 12));
+}
+
+/// The outer and the inner tollgate, around one client.
+fn nested(upstream: &Upstream, outer: &str, inner: &str) -> (Tollgate, Tollgate, ClientWithMiddleware) {
+    let gate = |limit| tollgate([provider("acme", limit).hosts([upstream.host()])]);
+    let (outer, inner) = (gate(outer), gate(inner));
+    let policy = outer.redirect(inner.redirect(Policy::default()));
+    let client = Client::builder().no_proxy().redirect(policy).retry(reqwest::retry::never());
+    let http = reqwest_middleware::ClientBuilder::new(client.build().expect("a client"))
+        .with(outer.middleware())
+        .with(inner.middleware())
+        .build();
+    (outer, inner, http)
+}
+
+#[tokio::test]
+async fn two_tollgates_both_charge() {
+    let upstream = Upstream::start();
+    let (outer, inner, http) = nested(&upstream, "10/h", "10/h");
+    http.get(upstream.url("/chain/3")).send().await.expect("followed");
+    assert_eq!((left(&outer, "acme").await, left(&inner, "acme").await), (6, 6));
+    assert_eq!((counted_hops(&outer, "acme"), counted_hops(&inner, "acme")), (3, 3));
+}
+
+// The inner one has a permit at once: that must not put the hop on the wire before the outer one has its own.
+#[tokio::test]
+async fn of_two_tollgates_the_inner_one_does_not_run_ahead() {
+    for (outer, inner) in [("1/300ms guard 0s", "10/h"), ("10/h", "1/300ms guard 0s")] {
+        let upstream = Upstream::start();
+        let (_outer, _inner, http) = nested(&upstream, outer, inner);
+        let before = upstream.now();
+        http.get(upstream.url("/chain/1")).send().await.expect("after 300 ms");
+        let hop = &upstream.seen()[1];
+        let after = hop.at - before;
+        assert!(after >= Duration::from_millis(300), "outer {outer}, inner {inner}: {after:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_tollgates_either_can_stop_a_hop() {
+    for (outer, inner) in [("2/h", "10/h"), ("10/h", "2/h")] {
+        let upstream = Upstream::start();
+        let (_outer, _inner, http) = nested(&upstream, outer, inner);
+        let error = http.get(upstream.url("/chain/3")).or_reject().send().await.expect_err("four under 2/h");
+        assert!(ours(&error).is_rejected(), "{error}");
+        assert_eq!(upstream.count(), 2, "outer {outer}, inner {inner}");
+    }
+}
+
+#[tokio::test]
+async fn the_clients_own_timeout_ends_a_hop_that_waits_uncharged() {
+    let (upstream, tollgate, _) = acme("1/s guard 0s");
+    let builder = Client::builder().no_proxy().timeout(Duration::from_millis(300));
+    let http = tollgate.client(builder).expect("a client");
+    let before = upstream.now();
+    // The tollgate cannot see that timeout: it is noticed when the permit is there.
+    let error = http.get(upstream.url("/chain/1")).send().await.expect_err("a second is too long");
+    assert!(error.is_timeout() && Error::find(&error).is_none(), "{error}");
+    assert_eq!(upstream.count(), 1);
+    // What it did not send is there for the next, and not only when its window is over.
+    has_left(&tollgate, "acme", 1).await;
+    assert!(upstream.now() - before < Duration::from_millis(1_900), "not given back");
+}
+
+#[tokio::test]
+async fn the_requests_own_timeout_refuses_a_hop_that_would_miss_it() {
+    let (upstream, tollgate, http) = acme("1/h");
+    let call = http.get(upstream.url("/chain/1")).timeout(Duration::from_secs(10));
+    let refused = ours(&call.send().await.expect_err("an hour is too long"));
+    assert!(refused.is_rejected(), "{refused}");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (1, 0));
+    assert_eq!(tollgate.provider("acme").expect("there").peek().await.expect("in memory").queued, 0);
+}
+
+#[tokio::test]
+async fn one_that_is_only_observed_is_told_of_each_hop_and_of_no_more() {
+    let upstream = Upstream::start();
+    let tollgate = tollgate([provider("acme", "10/h").hosts([upstream.host()]).redirects(3).observe(true)]);
+    let http = client(&tollgate);
+    http.get(upstream.url("/")).send().await.expect("an answer");
+    has_left(&tollgate, "acme", 9).await;
+    http.get(upstream.url("/chain/2")).send().await.expect("followed");
+    has_left(&tollgate, "acme", 6).await;
+    // Nobody is stopped, but it shows.
+    http.get(upstream.url("/chain/8")).or_reject().send().await.expect("only observed");
+    let limiter = tollgate.provider("acme").expect("there");
+    hops::eventually(async || limiter.counts().would_refuse == 3).await;
+    assert_eq!((upstream.count(), limiter.counts().hops), (13, 10));
+}
+
+#[tokio::test]
+async fn a_hop_to_nobody_that_fails_gives_back_what_was_sent_before_it() {
+    let (upstream, tollgate, http) = acme("4/h");
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").and_then(|gone| gone.local_addr()).expect("a port");
+    let error =
+        http.get(upstream.to(302, &format!("http://{dead}/"))).send().await.expect_err("nobody there");
+    assert!(error.is_connect(), "{error}");
+    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (1, 3));
+}
