@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     println!("\nSix pages at once, if they are ours within three seconds:");
     let permit = translator.acquire().cost(6).wait_at_most(Duration::from_secs(3)).await?;
-    println!("waited {:?}, cost {}, {} left", permit.waited(), permit.cost(), permit.remaining());
+    println!("waited {:?}, cost {}, {:?} left", permit.waited(), permit.cost(), permit.remaining());
 
     println!("\nNow or not at all:");
     match translator.acquire().cost(6).or_reject().await {

@@ -1,5 +1,5 @@
-//! The same requests twice against an API that accepts 20 in any 2 s: as they come, and through tollgate.
-//! Needs nothing but this machine.
+//! The same requests twice against an API that accepts 20 in any 2 s: with a plain client, and with one that goes
+//! through tollgate. Needs nothing but this machine.
 //!
 //! ```text
 //! cargo run --release --example quickstart
@@ -16,7 +16,8 @@ use std::{
 use axum::{Router, http::StatusCode, routing::get};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
-use tollgate::{Limit, Limiter, Provider, Tollgate};
+use tollgate::reqwest_middleware::ClientWithMiddleware;
+use tollgate::{Limit, Provider, Tollgate, reqwest};
 
 const REQUESTS: u64 = 60;
 const QUOTA: usize = 20;
@@ -31,15 +32,18 @@ struct Outcome {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let provider = Provider::new("acme").limit(Limit::rolling(QUOTA as u64, WINDOW)?);
-    let tollgate = Tollgate::builder().provider(provider).build()?;
-    let acme = tollgate.provider("acme")?;
+    let (one_api, other_api) = (start_api().await?, start_api().await?);
+    let quota = Limit::rolling(QUOTA as u64, WINDOW)?;
+    let tollgate =
+        Tollgate::builder().provider(Provider::new("acme").hosts([&other_api]).limit(quota)).build()?;
+    let plain = reqwest::Client::builder().no_proxy().build()?.into();
+    let limited = tollgate.client(reqwest::Client::builder().no_proxy())?;
 
     println!("{REQUESTS} requests at once, to an API that accepts {QUOTA} in any 2 s (takes about 6 s)\n");
     let bars = MultiProgress::new();
     let (plain, limited) = tokio::try_join!(
-        fire(None, start_api().await?, bar(&bars, "plain")),
-        fire(Some(acme), start_api().await?, bar(&bars, "tollgate")),
+        fire(plain, one_api, bar(&bars, "plain")),
+        fire(limited, other_api, bar(&bars, "tollgate")),
     )?;
     tollgate.shutdown().await;
 
@@ -56,24 +60,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends all requests at once; those with a limiter wait for their permits.
-async fn fire(limiter: Option<Limiter>, url: String, bar: ProgressBar) -> Result<Outcome, Box<dyn Error>> {
-    let http = reqwest::Client::builder().no_proxy().build()?;
+/// Sends all requests at once. Those through tollgate wait for their permits on the way.
+async fn fire(http: ClientWithMiddleware, api: String, bar: ProgressBar) -> Result<Outcome, Box<dyn Error>> {
     let start = Instant::now();
     let mut requests = JoinSet::new();
     for _ in 0..REQUESTS {
-        let (limiter, request) = (limiter.clone(), http.get(&url));
-        requests.spawn(async move {
-            let _permit = match limiter {
-                Some(limiter) => Some(limiter.acquire().await?),
-                None => None,
-            };
-            Ok::<_, Box<dyn Error + Send + Sync>>(request.send().await?.status())
-        });
+        requests.spawn(http.get(format!("http://{api}/")).send());
     }
     let mut outcome = Outcome::default();
-    while let Some(status) = requests.join_next().await {
-        if status?.map_err(|error| error as Box<dyn Error>)?.is_success() {
+    while let Some(response) = requests.join_next().await {
+        if response??.status().is_success() {
             outcome.accepted += 1;
         } else {
             outcome.refused += 1;
@@ -86,7 +82,7 @@ async fn fire(limiter: Option<Limiter>, url: String, bar: ProgressBar) -> Result
     Ok(outcome)
 }
 
-/// The API: remembers when it accepted what, and answers 429 to the rest.
+/// The API, by its host: remembers when it accepted what, and answers 429 to the rest.
 async fn start_api() -> std::io::Result<String> {
     let accepted: Arc<Mutex<VecDeque<Instant>>> = Arc::default();
     let answer = move || async move {
@@ -99,9 +95,9 @@ async fn start_api() -> std::io::Result<String> {
         StatusCode::OK
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let url = format!("http://{}/", listener.local_addr()?);
+    let host = listener.local_addr()?.to_string();
     tokio::spawn(async move { axum::serve(listener, Router::new().route("/", get(answer))).await });
-    Ok(url)
+    Ok(host)
 }
 
 fn bar(bars: &MultiProgress, name: &'static str) -> ProgressBar {

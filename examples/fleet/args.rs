@@ -158,7 +158,10 @@ impl Args {
 
     /// The provider as the replicas see it.
     pub fn provider(&self) -> Outcome<Provider> {
-        let mut provider = Provider::new(PROVIDER).queue(self.tasks as usize);
+        let host = self.upstream.as_deref().and_then(|url| url.strip_prefix("http://"));
+        let host = host.map(|rest| rest.split('/').next().unwrap_or_default());
+        let mut provider = Provider::new(PROVIDER).hosts(host).queue(self.tasks as usize);
+        provider = provider.redirects(self.redirects);
         let mut longest = Duration::ZERO;
         for Spec { limit, .. } in &self.limits {
             let limit = self.guard.map_or(Ok(limit.clone()), |guard| limit.clone().with_guard(guard))?;

@@ -1,62 +1,35 @@
-//! One replica: a process with its own limiter and its own connections.
+//! One replica: a process with its own client and its own connections.
 
 use std::{
     error::Error as _,
     io::{Write, stdin, stdout},
     process::exit,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
 use tokio::{sync::oneshot, task::JoinSet, time::sleep};
-use tollgate::{Error, Limiter, Permit, RedisStore, Tollgate};
+use tollgate::{
+    Error, RedisStore, RequestBuilderExt, Tollgate, reqwest,
+    reqwest_middleware::{self, ClientBuilder, ClientWithMiddleware},
+};
 
 use crate::{
     Outcome,
-    args::{Args, Jitter, PROVIDER, Policy},
-    clock::{Clock, Nanos, nanos},
+    args::{Args, PROVIDER, Policy},
+    clock::Clock,
+    recorder::{Asked, Recorder},
 };
 
 /// The longest a loop sleeps after a refusal, and how long where nobody knows better.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What a replica has seen; it tells the parent as one line of JSON.
-#[derive(Default, Serialize, Deserialize)]
-pub struct Tally {
-    pub permits: Vec<Sent>,
-    pub rejected: u64,
-    pub store_errors: u64,
-    pub send_errors: u64,
-    pub late: u64,
-    pub redis_calls: u64,
-}
-
-/// One attempt on the wire, with its permit and what became of it. Who sends again, or follows a redirect by a
-/// request that the limiter has let through, records that as one more: the report takes from here when the
-/// replicas sent and when they could know of a refusal. (A hop that the HTTP client takes by itself is unseen.)
-#[derive(Serialize, Deserialize)]
-pub struct Sent {
-    pub granted: Nanos,
-    pub waited: Nanos,
-    /// Unless the run ended before that.
-    pub sent: Option<Nanos>,
-    /// When the head of the answer came, by this replica's clock; unless the run ended before that.
-    pub answered: Option<Nanos>,
-    /// Of the answer, unless the run ended before that.
-    pub status: Option<u16>,
-}
-
 struct Replica {
-    limiter: Limiter,
-    http: reqwest::Client,
+    http: ClientWithMiddleware,
     url: String,
     number: u32,
     policy: Policy,
-    jitter: Option<Jitter>,
-    clock: Clock,
-    /// Never held across an await.
-    tally: Mutex<Tally>,
+    recorder: Recorder,
 }
 
 /// Runs replica `number` until its time is over.
@@ -70,18 +43,19 @@ async fn replica(args: &Args, number: u32) -> Outcome<()> {
     let (Some(redis), Some(upstream)) = (&args.redis, &args.upstream) else {
         return Err("a child needs --redis and --upstream".into());
     };
-    let store = Arc::new(RedisStore::new(redis)?.prefix(&args.run));
+    let store = RedisStore::new(redis)?.prefix(&args.run);
+    let store = Arc::new(if args.no_bell { store.no_bell() } else { store });
     let tollgate = Tollgate::builder().store(store.clone()).provider(args.provider()?).build()?;
     let limiter = tollgate.provider(PROVIDER)?;
+    let builder = reqwest::Client::builder().http1_only().no_proxy().tcp_nodelay(true);
+    let client = tollgate.client(builder.pool_max_idle_per_host(args.tasks as usize))?;
+    let recorder = Recorder::new(Clock::new(), args.jitter);
     let replica = Arc::new(Replica {
-        limiter: limiter.clone(),
-        http: client(args.tasks as usize)?,
+        http: ClientBuilder::from_client(client).with(recorder.clone()).build(),
         url: format!("{}/hit", upstream.trim_end_matches('/')),
         number,
         policy: args.policy,
-        jitter: args.jitter,
-        clock: Clock::new(),
-        tally: Mutex::default(),
+        recorder: recorder.clone(),
     });
     // Sent after this replica was announced to the store; the answer says that this is done.
     if let Err(error) = limiter.peek().await {
@@ -97,74 +71,43 @@ async fn replica(args: &Args, number: u32) -> Outcome<()> {
     loops.shutdown().await;
     tollgate.shutdown().await;
 
-    let mut tally = std::mem::take(&mut *replica.tally());
-    (tally.late, tally.redis_calls) = (limiter.late(), store.calls());
+    let mut tally = std::mem::take(&mut *recorder.tally());
+    let counts = limiter.counts();
+    (tally.late, tally.hops, tally.redis_calls) = (counts.late, counts.hops, store.calls());
     say(&serde_json::to_string(&tally)?)
 }
 
 impl Replica {
     async fn work(self: Arc<Self>) {
         loop {
-            match self.acquire().await {
-                Ok(permit) => self.send(permit).await,
-                Err(error) if error.is_closed() => return,
-                Err(error) if error.is_store() => {
-                    self.tally().store_errors += 1;
+            let Err(error) = self.get().await else { continue };
+            match Error::find(&error) {
+                Some(error) if error.is_closed() => return,
+                Some(error) if error.is_store() => {
+                    self.recorder.tally().store_errors += 1;
                     sleep(PAUSE).await;
                 }
-                Err(error) => {
-                    self.tally().rejected += 1;
+                Some(error) => {
+                    self.recorder.tally().rejected += 1;
                     sleep(error.retry_after().unwrap_or(PAUSE).min(PAUSE)).await;
                 }
+                None => self.recorder.tally().send_errors += 1,
             }
         }
     }
 
-    async fn acquire(&self) -> Result<Permit, Error> {
-        match self.policy {
-            Policy::Wait => self.limiter.acquire().await,
-            Policy::Reject => self.limiter.acquire().or_reject().await,
-            Policy::WaitAtMost(time) => self.limiter.acquire().wait_at_most(time).await,
-        }
-    }
-
-    async fn send(&self, permit: Permit) {
-        let granted = self.clock.now();
-        let waited = nanos(permit.waited());
-        let at = {
-            let permits = &mut self.tally().permits;
-            permits.push(Sent { granted, waited, sent: None, answered: None, status: None });
-            permits.len() - 1
+    async fn get(&self) -> reqwest_middleware::Result<()> {
+        let asked = Asked(self.recorder.clock.now());
+        let request = self.http.get(&self.url).header("x-pod", self.number).with_extension(asked);
+        let request = match self.policy {
+            Policy::Wait => request,
+            Policy::Reject => request.or_reject(),
+            Policy::WaitAtMost(time) => request.wait_at_most(time),
         };
-        if let Some(Jitter { least, most }) = self.jitter {
-            sleep(least + (most - least).mul_f64(fastrand::f64())).await;
-        }
-        self.tally().permits[at].sent = Some(self.clock.now());
-        match self.get().await {
-            Ok((status, answered)) => {
-                let sent = &mut self.tally().permits[at];
-                (sent.status, sent.answered) = (Some(status), Some(answered));
-            }
-            Err(_) => self.tally().send_errors += 1,
-        }
-    }
-
-    /// The status, and when it came.
-    async fn get(&self) -> reqwest::Result<(u16, Nanos)> {
-        let response = self.http.get(&self.url).header("x-pod", self.number).send().await?;
-        let answer = (response.status().as_u16(), self.clock.now());
         // A connection whose answer was not read to its end cannot be used again.
-        response.bytes().await?;
-        Ok(answer)
+        request.send().await?.bytes().await?;
+        Ok(())
     }
-
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn client(tasks: usize) -> reqwest::Result<reqwest::Client> {
-    reqwest::Client::builder().http1_only().no_proxy().tcp_nodelay(true).pool_max_idle_per_host(tasks).build()
 }
 
 /// Resolves at the parent's word. When its end of the pipe closes, however it came to that, so do we.

@@ -13,6 +13,7 @@ mod clock;
 mod draw;
 mod plot;
 mod quota;
+mod recorder;
 mod redis;
 mod replicas;
 mod report;

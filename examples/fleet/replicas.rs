@@ -16,7 +16,7 @@ use tokio::{
     time::{interval, timeout},
 };
 
-use crate::{Outcome, args::Args, child::Tally, upstream::Upstream};
+use crate::{Outcome, args::Args, recorder::Tally, upstream::Upstream};
 
 /// For everything that a healthy replica does within a second or two.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -69,6 +69,8 @@ impl Replica {
         let mut process = Command::new(env::current_exe()?)
             .args(options)
             .args(["--child", &number.to_string()])
+            // A refusal is no failure: reqwest-middleware would take a backtrace of each.
+            .env("RUST_LIB_BACKTRACE", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -7,8 +7,8 @@ use tollgate::Limit;
 
 use crate::{
     args::{Args, Policy},
-    child::{Sent, Tally},
     clock::{Nanos, nanos},
+    recorder::{Sent, Tally},
     rules::Page,
     trip::{Aftermath, Attempt},
     upstream::{Arrival, Log},
