@@ -382,15 +382,17 @@ async fn who_goes_first_is_not_refused_because_of_those_behind_it() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_behind_too_many_is_refused_at_once() {
-    let (_tollgate, limiter, http, _mock) = acme(provider("acme", "1/s guard 0s"));
-    let low = low_ones(&limiter, 3, false).await;
-    let bound = Duration::from_millis(3_500);
-    let (error, after) = refused(http.get(URL).wait_at_most(bound).priority(Priority::Low)).await;
-    assert_eq!((error.is_rejected(), after), (true, secs(0)));
-    // At four seconds, of which ten milliseconds have passed, or before: a bound from below.
-    assert!(error.retry_after() <= Some(Duration::from_millis(3_990)), "{error}");
-    for task in low {
-        task.await.expect("no panic");
+    for booked in [false, true] {
+        let (_tollgate, limiter, http, _mock) = acme(provider("acme", "1/s guard 0s"));
+        let low = low_ones(&limiter, 3, booked).await;
+        let bound = Duration::from_millis(3_500);
+        let (error, after) = refused(http.get(URL).wait_at_most(bound).priority(Priority::Low)).await;
+        assert_eq!((error.is_rejected(), after), (true, secs(0)), "booked: {booked}");
+        // At four seconds, of which ten milliseconds have passed, or before: a bound from below.
+        assert!(error.retry_after() <= Some(Duration::from_millis(3_990)), "{error}");
+        for task in low {
+            task.await.expect("no panic");
+        }
     }
 }
 
