@@ -8,7 +8,6 @@ mod support;
 mod upstream;
 
 use std::{
-    net::TcpListener,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -17,11 +16,11 @@ use axum::http::Extensions;
 use reqwest_retry::{Jitter, RetryTransientMiddleware, policies::ExponentialBackoff};
 use support::Watch;
 use tollgate::{
-    Call, Error, Limiter, MemoryStore, Provider, Reason, RequestBuilderExt, Toll, Tollgate,
+    Call, Error, Provider, Reason, RequestBuilderExt, Toll, Tollgate,
     reqwest::{Request, Response},
     reqwest_middleware::{self, ClientBuilder, ClientWithMiddleware, Extension, Middleware, Next},
 };
-use upstream::{Canned, Log, URL, Upstream, acme, answer, fine, left, open, paused, plain, provider};
+use upstream::{Canned, URL, acme, answer, fine, left, plain};
 
 const ROOMY: &str = "1000/h unpaced guard 0";
 
@@ -255,106 +254,6 @@ async fn a_retry_layer_renews_the_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_lost_in_other_errors() {
-    let (tollgate, limiter) = acme("1/5s unpaced guard 0");
-    let canned = Canned::new(|_, _| broken());
-    let stacks = [
-        bare().with(tollgate.middleware()),
-        bare().with(Nothing).with(tollgate.middleware()).with(Nothing),
-        bare().with(retry(0)).with(tollgate.middleware()),
-        bare().with(retry(3)).with(retry(3)).with(tollgate.middleware()),
-    ];
-    limiter.acquire().or_reject().await.expect("there is room");
-    for stack in stacks {
-        let error = ours(stack.with(canned.clone()).build().get(URL).or_reject().send().await);
-        assert!(error.is_rejected() && !error.is_store() && !error.is_impossible(), "{error}");
-        assert_eq!((error.provider(), error.retry_after()), ("acme", Some(ms(5_000))));
-        let refusal = error.refusal().expect("the store is fine");
-        assert_eq!(refusal.reason(), Reason::Limited);
-        assert_eq!(refusal.limit().map(ToString::to_string).as_deref(), Some("1/5s unpaced guard 0s"));
-    }
-    assert!(canned.seen().is_empty());
-    // Wrapped once more with the number of its retries: the first attempt was sent.
-    tokio::time::sleep(ms(5_000)).await;
-    let http = bare().with(retry(3)).with(tollgate.middleware()).with(canned.clone()).build();
-    let error = ours(http.get(URL).or_reject().send().await);
-    assert!(error.is_rejected(), "{error}");
-    assert_eq!(canned.seen().len(), 1);
-}
-
-#[cfg(feature = "redis")]
-#[tokio::test]
-async fn a_store_that_is_away_is_taken_for_a_limit() {
-    let store = || {
-        let store = tollgate::RedisStore::new(&format!("redis://127.0.0.1:{}", dead_port())).expect("a URL");
-        store.timeout(ms(100))
-    };
-    let canned = Canned::new(|_, _| fine());
-    for retries in [None, Some(2)] {
-        let tollgate = Tollgate::builder().store(store()).provider(provider(ROOMY)).build().expect("built");
-        let stack = retries.into_iter().fold(bare(), |stack, more| stack.with(retry(more)));
-        let http = stack.with(tollgate.middleware()).with(canned.clone()).build();
-        for request in [http.get(URL), http.get(URL).or_reject()] {
-            let result = request.send().await;
-            let text = format!("{:?}", result.as_ref().expect_err("no store"));
-            let error = ours(result);
-            assert!(error.is_store() && !error.is_rejected() && error.retry_after().is_none(), "{text}");
-            assert!(error.refusal().is_none(), "{text}");
-            assert_eq!(error.provider(), "acme", "{text}");
-        }
-    }
-    assert!(canned.seen().is_empty(), "nothing is sent without a permit");
-}
-
-/// A port at which nobody listens.
-fn dead_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
-#[tokio::test]
-async fn a_plain_error_is_taken_for_ours() {
-    let upstream = Upstream::start(|_, _| {
-        std::thread::sleep(ms(400));
-        fine()
-    })
-    .await;
-    let (tollgate, limiter) = open(provider(ROOMY).hosts(["127.0.0.1"]));
-    let client = tollgate.client(plain()).expect("a client");
-    let retrying = bare().with(retry(0)).with(tollgate.middleware()).build();
-    for (http, shown) in [(&client, "bare"), (&retrying, "under a retry layer")] {
-        let before = left(&limiter).await;
-        let error =
-            http.get(format!("http://127.0.0.1:{}", dead_port())).send().await.expect_err("nobody there");
-        assert!(Error::find(&error).is_none(), "{shown}: {error:?}");
-        assert!(shown != "bare" || (error.is_connect() && !error.is_timeout()), "{shown}: {error:?}");
-        assert_eq!(left(&limiter).await, before, "{shown}: nothing was sent, nothing is charged");
-
-        let request = http.get(&upstream.url).timeout(ms(50));
-        let error = request.send().await.expect_err("too slow");
-        assert!(Error::find(&error).is_none(), "{shown}: {error:?}");
-        assert!(shown != "bare" || (error.is_timeout() && !error.is_connect()), "{shown}: {error:?}");
-        assert_eq!(left(&limiter).await, before - 1, "{shown}: it was sent");
-    }
-}
-
-#[tokio::test]
-async fn a_refused_connection_costs_the_next_caller_its_permit() {
-    let (tollgate, limiter) = open(provider("1/h unpaced guard 0").hosts(["127.0.0.1"]));
-    let upstream = Upstream::start(|_, _| fine()).await;
-    let http = tollgate.client(plain()).expect("a client");
-    let dead = format!("http://127.0.0.1:{}", dead_port());
-    for _ in 0..3 {
-        let error = http.get(&dead).send().await.expect_err("nobody there");
-        assert!(error.is_connect(), "{error:?}");
-        let peek = limiter.peek().await.expect("in memory");
-        assert_eq!((peek.limits[0].left, peek.limits[0].next_free), (1, ms(0)));
-    }
-    http.get(&upstream.url).or_reject().send().await.expect("the permit is there");
-    assert_eq!(left(&limiter).await, 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn choices_are_lost_on_the_way() {
     let (tollgate, limiter) = acme("10/h unpaced guard 0");
     let canned = Canned::new(|_, _| fine());
@@ -433,94 +332,4 @@ async fn a_request_goes_to_the_wrong_provider() {
         (sent, (998, 998, 998)),
         "nothing sent, nothing charged"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_disabled_tollgate_limits() {
-    let tollgate = Tollgate::disabled();
-    let canned = Canned::new(|_, _| upstream::refuse(429, "60"));
-    let http = canned.behind(&tollgate);
-    for request in [http.get(URL), http.get(URL).or_reject(), http.get(URL).provider("any").cost(0)] {
-        let response = request.send().await.expect("answered");
-        assert_eq!(response.status(), 429);
-        assert!(Toll::of(&response).is_none());
-    }
-    assert_eq!(canned.times(), [ms(0); 3]);
-    let limiter = tollgate.provider("any").expect("any");
-    for _ in 0..2_000 {
-        let permit = limiter.acquire().or_reject().cost(1_000).await.expect("not limited");
-        assert_eq!((permit.remaining(), permit.waited()), (None, ms(0)));
-        permit.give_back();
-    }
-}
-
-async fn observed(provider: Provider, calls: usize) -> (Limiter, Canned, Tollgate) {
-    let (tollgate, limiter) = open(provider.observe(true));
-    let canned = Canned::new(|_, _| fine());
-    let http = canned.behind(&tollgate);
-    for _ in 0..calls {
-        let response = http.get(URL).send().await.expect("observed only");
-        assert_eq!((toll(&response).remaining(), toll(&response).waited()), (None, ms(0)));
-        assert_eq!(toll(&response).attempts(), 1);
-    }
-    assert_eq!(canned.times(), vec![ms(0); calls], "nobody waits");
-    (limiter, canned, tollgate)
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_observed_provider_is_limited_or_tells_nothing() {
-    let (log, _guard) = Log::capture();
-    // Two fly at once, two after a minute, one after two.
-    let (limiter, canned, tollgate) = observed(provider("2/min unpaced guard 0"), 5).await;
-    tokio::time::sleep(Duration::from_secs(59)).await;
-    assert_eq!((limiter.counts().would_wait, limiter.counts().would_refuse), (0, 0), "known when it is over");
-    // Two that would not wait so long, one that costs too much.
-    let http = canned.behind(&tollgate);
-    for request in [http.get(URL).or_reject(), http.get(URL).wait_at_most(ms(500)), http.get(URL).cost(3)] {
-        assert_eq!(toll(&request.send().await.expect("observed only")).remaining(), None);
-    }
-    tokio::time::sleep(ms(10)).await;
-    assert_eq!((limiter.counts().would_wait, limiter.counts().would_refuse), (0, 3));
-    tokio::time::sleep(Duration::from_secs(70)).await;
-    assert_eq!((limiter.counts().would_wait, limiter.counts().would_refuse), (3, 3));
-    assert_eq!(canned.seen().len(), 8);
-    let log = log.text();
-    let told = |what: &str| log.lines().filter(|line| line.contains("INFO") && line.contains(what)).count();
-    assert_eq!((told("would have waited"), told("would have been refused")), (3, 3), "{log}");
-    assert!(log.lines().all(|line| !line.contains("observed only") || line.contains("provider=\"acme\"")));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_observed_refusal_stops_or_repeats_calls() {
-    let (tollgate, limiter) = open(provider(ROOMY).observe(true));
-    let canned = Canned::new(|_, _| upstream::refuse(429, "2"));
-    let http = canned.behind(&tollgate);
-    for _ in 0..2 {
-        let response = http.get(URL).send().await.expect("answered");
-        assert_eq!((response.status().as_u16(), toll(&response).attempts()), (429, 1));
-    }
-    assert_eq!(canned.times(), [ms(0); 2]);
-    assert_eq!(paused(&limiter).await, Some(ms(2_000)), "others may heed it");
-    assert_eq!(limiter.counts().refusals, 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn hops_booked_ahead_are_observed_as_if_all_were_used() {
-    // Whoever is limited gets back what he has not used: ten calls fly at once, also with a hop booked each.
-    let (limiter, ..) = observed(provider("10/min unpaced guard 0").redirects(1), 9).await;
-    tokio::time::sleep(Duration::from_secs(130)).await;
-    assert_eq!((limiter.counts().would_wait, limiter.counts().would_refuse), (0, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_nameless_tollgate_says_nothing() {
-    let (log, _guard) = Log::capture();
-    let nameless = Provider::new("acme").limit(ROOMY.parse().expect("a limit"));
-    let tollgate = Tollgate::builder().store(MemoryStore::new()).provider(nameless).build().expect("built");
-    let canned = Canned::new(|_, _| fine());
-    let http = canned.behind(&tollgate);
-    assert!(log.text().contains("WARN") && log.text().contains("only calls that name their provider"));
-    assert!(Toll::of(&http.get(URL).send().await.expect("passes")).is_none());
-    let named = http.get(URL).provider("acme").send().await.expect("accepted");
-    assert_eq!(toll(&named).remaining(), Some(999));
 }

@@ -279,110 +279,6 @@ fn ahead(limit: &str, hops: u32) -> (Upstream, Tollgate, ClientWithMiddleware) {
 }
 
 #[tokio::test]
-async fn hops_booked_ahead_are_charged_until_the_answer_is_there() {
-    let (upstream, tollgate, http) = ahead("10/h", 3);
-    for (path, sent, left_then) in [("/", 1, 9), ("/chain/2", 3, 6), ("/chain/3", 4, 2)] {
-        let before = upstream.count();
-        http.get(upstream.url(path)).send().await.expect("an answer");
-        assert_eq!(upstream.count() - before, sent);
-        // At most three came back.
-        has_left(&tollgate, "acme", left_then).await;
-    }
-    assert_eq!(counted_hops(&tollgate, "acme"), 5);
-}
-
-#[tokio::test]
-async fn while_a_call_is_on_its_way_its_hops_are_nobody_elses() {
-    let (upstream, tollgate, http) = ahead("10/h", 3);
-    let call = tokio::spawn(http.get(upstream.to(302, &upstream.url("/hang"))).send());
-    upstream.has_seen(2).await;
-    assert_eq!(left(&tollgate, "acme").await, 6);
-    call.abort();
-    // Two were sent.
-    has_left(&tollgate, "acme", 8).await;
-}
-
-#[tokio::test]
-async fn hops_booked_ahead_come_back_from_a_call_that_fails() {
-    let (upstream, tollgate, http) = ahead("10/h", 3);
-    let nobody = hops::Upstream::start();
-    let host = nobody.host();
-    drop(nobody);
-    let gone = upstream.to(302, &format!("http://{host}/"));
-    hops::eventually(async || tokio::net::TcpStream::connect(&host).await.is_err()).await;
-    http.get(gone).send().await.expect_err("nobody listens there");
-    has_left(&tollgate, "acme", 9).await;
-    // One that could not even be connected was not sent.
-    let dead = hops::tollgate([provider("acme", "10/h").hosts(["127.0.0.1"]).redirects(3)]);
-    client(&dead).get(upstream.to(302, &format!("http://{host}/"))).send().await.expect_err("nobody");
-    has_left(&dead, "acme", 9).await;
-    client(&dead).get(format!("http://{host}/")).send().await.expect_err("nobody listens there");
-    has_left(&dead, "acme", 9).await;
-}
-
-#[tokio::test]
-async fn who_booked_its_hops_is_not_refused_in_mid_chain() {
-    let (upstream, tollgate, http) = ahead("3/h", 2);
-    http.get(upstream.url("/chain/2")).or_reject().send().await.expect("all three are booked");
-    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 0));
-}
-
-// What was booked for a hop is kept past its slot, since the upstream takes its time: it is exchanged.
-#[tokio::test]
-async fn who_booked_its_hops_is_not_refused_after_a_slow_answer() {
-    let (upstream, tollgate, http) = ahead("3/h guard 0s", 2);
-    let slow = |target: &str| upstream.url(&format!("/slow/100?{target}"));
-    let chain = slow(&slow(&upstream.url("/")));
-    http.get(chain).or_reject().send().await.expect("all three are booked");
-    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 0));
-}
-
-#[tokio::test]
-async fn who_booked_its_hops_has_them_when_its_time_is_up() {
-    let (upstream, tollgate, http) = ahead("3/h guard 0s", 2);
-    let slow = |target: &str| upstream.url(&format!("/slow/100?{target}"));
-    let call = http.get(slow(&slow(&upstream.url("/")))).wait_at_most(Duration::from_millis(50));
-    call.send().await.expect("it has waited for nothing");
-    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 0));
-}
-
-#[tokio::test]
-async fn hops_beyond_those_booked_need_their_own() {
-    let (upstream, tollgate, http) = ahead("6/h", 1);
-    http.get(upstream.url("/chain/3")).or_reject().send().await.expect("four of six");
-    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (4, 2));
-    let refused =
-        ours(&http.get(upstream.url("/chain/3")).or_reject().send().await.expect_err("two of four"));
-    assert!(refused.is_rejected(), "{refused}");
-    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (6, 0));
-}
-
-#[tokio::test]
-async fn a_hop_to_another_provider_is_not_paid_by_the_first() {
-    let (one, other) = (Upstream::start(), Upstream::start());
-    let tollgate = tollgate([
-        provider("one", "10/h").hosts([one.host()]).redirects(2),
-        provider("other", "10/h").hosts([other.host()]).redirects(2),
-    ]);
-    client(&tollgate).get(one.to(302, &other.url("/chain/1"))).send().await.expect("followed");
-    has_left(&tollgate, "one", 9).await;
-    has_left(&tollgate, "other", 8).await;
-}
-
-#[test]
-fn hops_that_no_limit_could_hold_are_an_error_when_built() {
-    for (limit, fits, too_many) in
-        [("3/h", 2, 3), ("10/s burst 2 guard 0s", 1, 2), ("5/day resets 00:00 UTC", 4, 5)]
-    {
-        let build =
-            |hops| tollgate::Tollgate::builder().provider(provider("acme", limit).redirects(hops)).build();
-        build(fits).unwrap_or_else(|error| panic!("{limit}: {error}"));
-        let error = build(too_many).map(|_| ()).expect_err(limit).to_string();
-        assert!(error.contains("\"acme\"") && error.contains("redirects"), "{error}");
-    }
-}
-
-#[tokio::test]
 async fn of_a_call_dropped_in_mid_chain_what_was_sent_stays_charged() {
     let (upstream, tollgate, http) = acme("10/h");
     let call = tokio::spawn(http.get(upstream.to(302, &upstream.to(302, &upstream.url("/hang")))).send());
@@ -472,67 +368,6 @@ async fn an_existing_stack_counts_hops_if_its_policy_is_ours() {
 }
 
 #[tokio::test]
-async fn attached_twice_a_tollgate_charges_once() {
-    let (upstream, tollgate, http) = acme("20/h");
-    let twice = reqwest_middleware::ClientBuilder::from_client(http).with(tollgate.middleware()).build();
-    twice.get(upstream.url("/chain/3")).send().await.expect("followed");
-    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (4, 16));
-    let through = reqwest_middleware::ClientBuilder::from_client(client(&tollgate))
-        .with(hops::Through)
-        .with(tollgate.middleware())
-        .build();
-    through.get(upstream.url("/chain/3")).send().await.expect("followed");
-    assert_eq!((upstream.count(), left(&tollgate, "acme").await), (8, 12));
-}
-
-/// The outer and the inner tollgate, around one client.
-fn nested(upstream: &Upstream, outer: &str, inner: &str) -> (Tollgate, Tollgate, ClientWithMiddleware) {
-    let gate = |limit| tollgate([provider("acme", limit).hosts([upstream.host()])]);
-    let (outer, inner) = (gate(outer), gate(inner));
-    let policy = outer.redirect(inner.redirect(Policy::default()));
-    let client = Client::builder().no_proxy().redirect(policy).retry(reqwest::retry::never());
-    let http = reqwest_middleware::ClientBuilder::new(client.build().expect("a client"))
-        .with(outer.middleware())
-        .with(inner.middleware())
-        .build();
-    (outer, inner, http)
-}
-
-#[tokio::test]
-async fn two_tollgates_both_charge() {
-    let upstream = Upstream::start();
-    let (outer, inner, http) = nested(&upstream, "10/h", "10/h");
-    http.get(upstream.url("/chain/3")).send().await.expect("followed");
-    assert_eq!((left(&outer, "acme").await, left(&inner, "acme").await), (6, 6));
-    assert_eq!((counted_hops(&outer, "acme"), counted_hops(&inner, "acme")), (3, 3));
-}
-
-// The inner one has a permit at once: that must not put the hop on the wire before the outer one has its own.
-#[tokio::test]
-async fn of_two_tollgates_the_inner_one_does_not_run_ahead() {
-    for (outer, inner) in [("1/300ms guard 0s", "10/h"), ("10/h", "1/300ms guard 0s")] {
-        let upstream = Upstream::start();
-        let (_outer, _inner, http) = nested(&upstream, outer, inner);
-        let before = upstream.now();
-        http.get(upstream.url("/chain/1")).send().await.expect("after 300 ms");
-        let hop = &upstream.seen()[1];
-        let after = hop.at - before;
-        assert!(after >= Duration::from_millis(300), "outer {outer}, inner {inner}: {after:?}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_tollgates_either_can_stop_a_hop() {
-    for (outer, inner) in [("2/h", "10/h"), ("10/h", "2/h")] {
-        let upstream = Upstream::start();
-        let (_outer, _inner, http) = nested(&upstream, outer, inner);
-        let error = http.get(upstream.url("/chain/3")).or_reject().send().await.expect_err("four under 2/h");
-        assert!(ours(&error).is_rejected(), "{error}");
-        assert_eq!(upstream.count(), 2, "outer {outer}, inner {inner}");
-    }
-}
-
-#[tokio::test]
 async fn the_clients_own_timeout_ends_a_hop_that_waits_uncharged() {
     let (upstream, tollgate, _) = acme("1/s guard 0s");
     let builder = Client::builder().no_proxy().timeout(Duration::from_millis(300));
@@ -555,22 +390,6 @@ async fn the_requests_own_timeout_refuses_a_hop_that_would_miss_it() {
     assert!(refused.is_rejected(), "{refused}");
     assert_eq!((upstream.count(), left(&tollgate, "acme").await), (1, 0));
     assert_eq!(tollgate.provider("acme").expect("there").peek().await.expect("in memory").queued, 0);
-}
-
-#[tokio::test]
-async fn one_that_is_only_observed_is_told_of_each_hop_and_of_no_more() {
-    let upstream = Upstream::start();
-    let tollgate = tollgate([provider("acme", "10/h").hosts([upstream.host()]).redirects(3).observe(true)]);
-    let http = client(&tollgate);
-    http.get(upstream.url("/")).send().await.expect("an answer");
-    has_left(&tollgate, "acme", 9).await;
-    http.get(upstream.url("/chain/2")).send().await.expect("followed");
-    has_left(&tollgate, "acme", 6).await;
-    // Nobody is stopped, but it shows.
-    http.get(upstream.url("/chain/8")).or_reject().send().await.expect("only observed");
-    let limiter = tollgate.provider("acme").expect("there");
-    hops::eventually(async || limiter.counts().would_refuse == 3).await;
-    assert_eq!((upstream.count(), limiter.counts().hops), (13, 10));
 }
 
 #[tokio::test]

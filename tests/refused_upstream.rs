@@ -10,26 +10,19 @@ mod upstream;
 
 use std::{
     convert::Infallible,
-    future::{Future, IntoFuture},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Waker},
     time::Duration,
 };
 
 use axum::http::Method;
 use support::Watch;
 use tollgate::{
-    Error, MemoryStore, Reason, RequestBuilderExt, Toll, Tollgate,
+    Error, Reason, RequestBuilderExt, Toll,
     reqwest::{Body, Response},
     reqwest_middleware::RequestBuilder,
-};
-#[cfg(feature = "redis")]
-use tollgate::{
-    ledger::{Answer, Call, Peek},
-    store::{Bell, Pending, Quota, Store},
 };
 use upstream::{
     Canned, Log, URL, Upstream, acme, after, answer, fine, left, open, paused, plain, provider, refuse,
@@ -66,142 +59,6 @@ async fn a_refused_call_is_sent_again_after_exactly_the_hint() {
     assert_eq!(seen[0].headers, seen[1].headers);
     assert_eq!(left(&limiter).await, 998, "each attempt is charged");
     assert_eq!(limiter.counts().refusals, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn others_run_into_a_refusal_that_one_has_seen() {
-    let store = Arc::new(MemoryStore::new());
-    let replica = || {
-        let provider = provider("1000/h unpaced guard 0");
-        Tollgate::builder().store(store.clone()).provider(provider).build().expect("built")
-    };
-    let (one, other) = (replica(), replica());
-    let other_limiter = other.provider("acme").expect("there");
-    let canned = Canned::new(after(1, "3"));
-    let refused = canned.behind(&one).get(URL).no_resend().send().await.expect("answered");
-    assert_eq!(refused.status(), 429);
-
-    assert_eq!(paused(&one.provider("acme").expect("there")).await, Some(ms(3_000)));
-    assert_eq!(paused(&other_limiter).await, Some(ms(3_000)));
-    tokio::time::sleep(ms(1_000)).await;
-    for tollgate in [&one, &other] {
-        let error = canned.behind(tollgate).get(URL).or_reject().send().await.expect_err("paused");
-        let error = Error::find(&error).expect("ours");
-        assert_eq!(error.retry_after(), Some(ms(2_000)));
-        assert_eq!(error.refusal().map(|refusal| refusal.reason()), Some(Reason::Paused));
-    }
-    assert_eq!(left(&other_limiter).await, 999, "a refused call is not charged");
-    assert_eq!(canned.seen().len(), 1, "nor sent");
-    let response = canned.behind(&other).get(URL).send().await.expect("accepted");
-    assert_eq!(canned.times()[1..], [ms(3_000)]);
-    assert_eq!(Toll::of(&response).expect("a toll").waited(), ms(2_000));
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_queued_before_the_refusal_flies_into_it() {
-    let store = Arc::new(MemoryStore::new());
-    let replica = || {
-        let provider = provider("2/s unpaced guard 0");
-        Tollgate::builder().store(store.clone()).provider(provider).build().expect("built")
-    };
-    let (one, other) = (replica(), replica());
-    // Both permits of this second are used when two more calls queue, one in each replica.
-    let canned = Canned::new(after(1, "5")).taking(ms(200));
-    let send = |tollgate: &Tollgate| tokio::spawn(canned.behind(tollgate).get(URL).send());
-    let first = [send(&one), send(&one)];
-    tokio::time::sleep(ms(50)).await;
-    let queued = [send(&one), send(&other)];
-    for call in first.into_iter().chain(queued) {
-        assert_eq!(call.await.expect("no panic").expect("accepted").status(), 200);
-    }
-    // The answer came at 200 ms; what was to fly at 1 s flies after the pause, and so does the second attempt.
-    let times = canned.times();
-    assert_eq!(times, [100, 100, 5_300, 5_300, 6_300].map(ms));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_later_hint_shortens_the_pause() {
-    let (tollgate, limiter) = acme("1000/h unpaced guard 0");
-    let canned = Canned::new(|_, seen| match &*seen.path {
-        "/long" => refuse(429, "5"),
-        _ => refuse(429, "1"),
-    });
-    let http = canned.behind(&tollgate);
-    // The short hint comes 100 ms later, to a request that was under way.
-    let slow = canned.clone().taking(ms(100)).behind(&tollgate);
-    let short = tokio::spawn(slow.get("http://acme.test/short").no_resend().send());
-    tokio::task::yield_now().await;
-    http.get("http://acme.test/long").no_resend().send().await.expect("answered");
-    assert_eq!(paused(&limiter).await, Some(ms(5_000)));
-    short.await.expect("no panic").expect("answered");
-    assert_eq!(paused(&limiter).await, Some(ms(4_900)));
-    let error = http.get(URL).or_reject().send().await.expect_err("paused");
-    assert_eq!(Error::find(&error).and_then(|error| error.retry_after()), Some(ms(4_900)));
-}
-
-/// Books in memory, and cannot be told of a pause.
-#[cfg(feature = "redis")]
-struct Deaf {
-    memory: MemoryStore,
-    away: tollgate::RedisStore,
-}
-
-#[cfg(feature = "redis")]
-impl Store for Deaf {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
-        self.memory.book(quota, call)
-    }
-
-    fn pause<'a>(&'a self, quota: &'a Quota, time: i64) -> Pending<'a, i64> {
-        self.away.pause(quota, time)
-    }
-
-    fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {
-        self.memory.peek(quota)
-    }
-
-    fn listen(&self, _: &Quota) -> Option<Bell> {
-        None
-    }
-}
-
-#[cfg(feature = "redis")]
-#[tokio::test]
-async fn a_pause_that_the_store_does_not_take_is_lost() {
-    // On the real clock: a port at which nobody listens.
-    let away = tollgate::RedisStore::new("redis://127.0.0.1:1").expect("a URL").timeout(ms(50));
-    let store = Deaf { memory: MemoryStore::new(), away };
-    let tollgate =
-        Tollgate::builder().store(store).provider(provider("1000/h unpaced")).build().expect("built");
-    let canned = Canned::new(|_, seen| refuse(429, if seen.path == "/long" { "600" } else { "1" }));
-    let http = canned.behind(&tollgate);
-    let slow = canned.clone().taking(ms(200)).behind(&tollgate);
-    let short = tokio::spawn(slow.get("http://acme.test/short").no_resend().send());
-    tokio::task::yield_now().await;
-    let response = http.get("http://acme.test/long").no_resend().send().await.expect("answered all the same");
-    assert_eq!(response.status(), 429);
-    short.await.expect("no panic").expect("answered");
-    // The short hint came later, and did not end this replica's own pause.
-    let error = http.get(URL).or_reject().send().await.expect_err("paused");
-    let error = Error::find(&error).expect("ours");
-    assert_eq!(error.refusal().map(|refusal| refusal.reason()), Some(Reason::Paused));
-    assert!(error.retry_after().is_some_and(|wait| wait > Duration::from_secs(500)), "{error}");
-    assert_eq!(canned.seen().len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_burst_follows_the_pause() {
-    let (tollgate, _) = acme("100/s guard 0");
-    let canned = Canned::new(after(1, "2"));
-    let http = canned.behind(&tollgate);
-    let first = tokio::spawn(http.get(URL).send());
-    tokio::time::sleep(ms(1)).await;
-    let calls: Vec<_> = (0..20).map(|_| tokio::spawn(http.get(URL).send())).collect();
-    for call in calls.into_iter().chain([first]) {
-        assert_eq!(call.await.expect("no panic").expect("accepted").status(), 200);
-    }
-    let expected: Vec<_> = (0..21).map(|at| ms(2_000 + 10 * at)).collect();
-    assert_eq!(canned.times()[1..], expected, "one in 10 ms, though the whole window is free");
 }
 
 #[tokio::test(start_paused = true)]
@@ -400,10 +257,10 @@ async fn a_hint_of_nothing_is_waited_for_or_repeated_without_end() {
     assert_eq!((paused(&limiter).await, left(&limiter).await), (None, 997));
 }
 
+/// Four ways to wait at most 3 s.
 /// A provider whose calls wait at most so long, and a call that chooses for itself.
 type Bounded = (&'static str, Option<Duration>, fn(RequestBuilder) -> RequestBuilder);
 
-/// Four ways to wait at most 3 s.
 const BOUNDED: [Bounded; 4] = [
     ("wait_at_most", None, |request| request.wait_at_most(ms(3_000))),
     ("deadline", None, |request| request.deadline(in_three_seconds())),
@@ -459,136 +316,6 @@ async fn the_bound_starts_anew_with_each_attempt() {
     assert_eq!((response.status().as_u16(), attempts(&response)), (429, 1));
     assert_eq!(Toll::of(&response).expect("a toll").waited(), ms(1_000));
     assert_eq!(watch.read(), ms(1_000));
-}
-
-/// A delay that begins at `least` and a random part of as much again at most. The timer counts in milliseconds.
-fn assert_delay(delay: Duration, least: Duration) {
-    assert!((least..=2 * least).contains(&delay), "{delay:?} for {least:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_a_hint_the_pauses_do_not_grow_or_not_end() {
-    for (provider, expected) in [
-        (provider("1000/h unpaced guard 0"), [1_000, 2_000, 4_000]),
-        (provider("1000/h unpaced guard 0").backoff(ms(100), ms(250)), [100, 200, 250]),
-        (provider("1000/h unpaced guard 0").backoff(ms(5_000), ms(60_000)), [5_000, 10_000, 20_000]),
-    ] {
-        let (tollgate, limiter) = open(provider.attempts(4).max_wait(Duration::from_secs(600)));
-        let canned = Canned::new(|at, _| if at < 3 { answer(429, &[], "") } else { fine() });
-        let http = canned.behind(&tollgate);
-        let response = http.get(URL).send().await.expect("accepted");
-        assert_eq!((response.status().as_u16(), attempts(&response)), (200, 4));
-        let times = canned.times();
-        for (pair, least) in times.windows(2).zip(expected) {
-            assert_delay(pair[1] - pair[0], ms(least));
-        }
-        assert_eq!(paused(&limiter).await, None);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_success_does_not_end_the_row() {
-    let (tollgate, limiter) = acme("1000/h unpaced guard 0");
-    let canned = Canned::new(|at, _| if [0, 1, 3].contains(&at) { answer(429, &[], "") } else { fine() });
-    let http = canned.behind(&tollgate);
-    http.get(URL).send().await.expect("accepted the third time");
-    let times = canned.times();
-    assert_delay(times[1] - times[0], ms(1_000));
-    assert_delay(times[2] - times[1], ms(2_000));
-    http.get(URL).no_resend().send().await.expect("answered");
-    assert_delay(paused(&limiter).await.expect("paused"), ms(1_000));
-}
-
-#[tokio::test(start_paused = true)]
-async fn refused_together_each_counts_anew() {
-    let (tollgate, limiter) = open(provider("1000/h unpaced guard 0").max_wait(Duration::from_secs(600)));
-    // Ten are under way for 300 ms; all are refused, the last ones when the pause is known already.
-    let canned = Canned::new(|at, _| if at < 10 { answer(429, &[], "") } else { fine() }).taking(ms(300));
-    let http = canned.behind(&tollgate);
-    let mut calls = Vec::new();
-    for _ in 0..10 {
-        calls.push(tokio::spawn(http.get(URL).send()));
-        tokio::time::sleep(ms(10)).await;
-    }
-    tokio::time::sleep(ms(310)).await;
-    assert_eq!(limiter.counts().refusals, 10);
-    let pause = paused(&limiter).await.expect("paused");
-    // The first answer came at 300 ms, now it is 410 ms.
-    assert_delay(pause + ms(110), ms(1_000));
-    for call in calls {
-        let response = call.await.expect("no panic").expect("accepted");
-        assert_eq!((response.status().as_u16(), attempts(&response)), (200, 2));
-    }
-    assert_delay(canned.times()[10] - ms(150) - ms(300), ms(1_000));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_date_is_read_by_our_clock_or_not_at_all() {
-    // The upstream's clock is decades behind ours; both headers are by its clock.
-    for (date, until) in [
-        ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:50:07 GMT"),
-        ("Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:50:07 GMT"),
-        ("Sun Nov  6 08:49:37 1994", "Sun Nov  6 08:50:07 1994"),
-    ] {
-        for status in [429, 503] {
-            let (tollgate, _) = acme("1000/h unpaced guard 0");
-            let refusal = answer(status, &[("date", date), ("retry-after", until)], "");
-            let canned = Canned::new(move |at, _| if at == 0 { refusal.clone() } else { fine() });
-            let response = canned.behind(&tollgate).get(URL).send().await.expect("accepted");
-            assert_eq!(attempts(&response), 2);
-            assert_eq!(canned.times(), [ms(0), ms(30_000)], "{status} {until}");
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refusal_by_somebody_else_stops_the_provider() {
-    let (tollgate, limiter) = acme("1000/h unpaced guard 0");
-    let canned = Canned::new(|_, _| refuse(429, "2"));
-    let http = canned.behind(&tollgate);
-    for url in ["http://other.test/things", "http://acme.test.other.test/", "http://other.test/acme.test"] {
-        let response = http.get(url).send().await.expect("answered");
-        assert_eq!(response.status(), 429);
-        assert!(Toll::of(&response).is_none());
-    }
-    assert_eq!(canned.times(), [ms(0); 3], "each sent once");
-    assert_eq!((paused(&limiter).await, left(&limiter).await), (None, 1_000));
-    assert_eq!(limiter.counts().refusals, 0);
-}
-
-/// Polls a future so many times, letting everything else run in between, and drops it.
-async fn abandon_after<F: Future>(future: F, polls: usize) -> bool {
-    let mut future = Box::pin(future);
-    for _ in 0..polls {
-        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-            return true;
-        }
-        for _ in 0..10 {
-            tokio::task::yield_now().await;
-        }
-    }
-    false
-}
-
-#[tokio::test(start_paused = true)]
-async fn dropped_right_when_the_refusal_comes_a_call_keeps_it_to_itself() {
-    for polls in 0..4 {
-        let (tollgate, limiter) = acme("1000/h unpaced guard 0");
-        let canned = Canned::new(|_, _| refuse(429, "2"));
-        let done = abandon_after(canned.behind(&tollgate).get(URL).send(), polls).await;
-        assert!(!done, "it waits to be sent again");
-        tokio::task::yield_now().await;
-        let sent = canned.seen().len();
-        assert_eq!(sent, usize::from(polls > 0), "dropped after {polls} polls");
-        let expected = (sent > 0).then_some(ms(2_000));
-        assert_eq!(paused(&limiter).await, expected, "dropped after {polls} polls");
-        let refused = limiter.acquire().or_reject().into_future().await.err();
-        assert_eq!(refused.and_then(|error| error.retry_after()), expected, "dropped after {polls} polls");
-        tokio::time::sleep(ms(3_000)).await;
-        // Without one that was given to the test itself.
-        assert_eq!(left(&limiter).await, 999, "dropped after {polls} polls: nobody waits on");
-        assert_eq!(limiter.peek().await.expect("in memory").queued, 0);
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::{future::pending, pin::Pin, sync::Arc};
 
-use super::{Caller, Gate, Mail, Verdict};
+use super::{Caller, Gate, Mail, Next, Verdict};
 use crate::{
     ledger::Answer,
     store::{MemoryStore, StoreError},
@@ -17,15 +17,7 @@ pub async fn run(watch: Watch) {
     // What has rung so far is known as soon as the gate is locked.
     bell.as_mut().map(|bell| *bell.borrow_and_update());
     loop {
-        let mut mail = Mail::new();
-        let next = {
-            let mut state = gate.lock();
-            let next = state.core.poll(gate.clock.now(), &mut mail);
-            // Under the same lock as the decision: who comes after it starts another pump.
-            state.pumping = !next.idle;
-            next
-        };
-        let returned = deliver(gate, mail);
+        let (next, returned) = turn(gate);
         if next.idle {
             return;
         }
@@ -40,9 +32,7 @@ pub async fn run(watch: Watch) {
         tokio::select! {
             answer = async { match &mut flight { Some(flight) => flight.await, None => pending().await } } => {
                 flight = None;
-                let mut mail = Mail::new();
-                gate.lock().core.answered(gate.clock.now(), answer, &mut mail);
-                deliver(gate, mail);
+                hear(gate, answer);
             }
             () = async { match wake { Some(wake) => wake.await, None => pending().await } } => {}
             () = gate.nudge.notified() => {}
@@ -58,26 +48,35 @@ pub async fn run(watch: Watch) {
 pub fn settle(watch: &Watch, store: &MemoryStore) -> bool {
     let gate = &watch.gate;
     loop {
-        let mut mail = Mail::new();
-        let next = {
-            let mut state = gate.lock();
-            let next = state.core.poll(gate.clock.now(), &mut mail);
-            state.pumping = !next.idle;
-            next
-        };
-        let returned = deliver(gate, mail);
+        let (next, returned) = turn(gate);
         if next.idle {
             return true;
         }
         if let Some(call) = next.call {
-            let answer = store.decide(&gate.quota, &call);
-            let mut mail = Mail::new();
-            gate.lock().core.answered(gate.clock.now(), answer, &mut mail);
-            deliver(gate, mail);
+            hear(gate, store.decide(&gate.quota, &call));
         } else if !returned {
             return false;
         }
     }
+}
+
+/// What is to be done now, and whether a permit came back meanwhile.
+fn turn(gate: &Gate) -> (Next, bool) {
+    let mut mail = Mail::new();
+    let next = {
+        let mut state = gate.lock();
+        let next = state.core.poll(gate.clock.now(), &mut mail);
+        // Under the same lock as the decision: who comes after it starts another pump.
+        state.pumping = !next.idle;
+        next
+    };
+    (next, deliver(gate, mail))
+}
+
+fn hear(gate: &Gate, answer: Result<Answer, StoreError>) {
+    let mut mail = Mail::new();
+    gate.lock().core.answered(gate.clock.now(), answer, &mut mail);
+    deliver(gate, mail);
 }
 
 /// Hands verdicts out with no lock held. Whether a permit came back because its caller had just left.
