@@ -8,6 +8,7 @@ mod bucket;
 mod calendar;
 mod call;
 mod cells;
+mod desk;
 mod limits;
 mod rolling;
 
