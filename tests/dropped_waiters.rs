@@ -3,13 +3,9 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use std::{
-    future::{Future, IntoFuture},
-    task::{Context, Waker},
-    time::Duration,
-};
+use std::{future::IntoFuture, time::Duration};
 
-use support::{Watch, limiter};
+use support::{Watch, abandon_after, limiter};
 use tollgate::Limiter;
 
 /// Takes what is free now.
@@ -19,20 +15,6 @@ async fn drain(limiter: &Limiter) -> usize {
         taken += 1;
     }
     taken
-}
-
-/// Polls a future so many times, letting everything else run in between, and drops it. Whether it was done.
-async fn abandon_after<F: Future>(future: F, polls: usize) -> bool {
-    let mut future = Box::pin(future);
-    for _ in 0..polls {
-        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-            return true;
-        }
-        for _ in 0..10 {
-            tokio::task::yield_now().await;
-        }
-    }
-    false
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,8 @@
 
 #![cfg(feature = "middleware")]
 
+#[path = "support/layers.rs"]
+mod stack;
 #[path = "support/mod.rs"]
 mod support;
 #[path = "support/upstream.rs"]
@@ -9,54 +11,12 @@ mod upstream;
 
 use std::{net::TcpListener, time::Duration};
 
-use axum::http::Extensions;
-use reqwest_retry::{Jitter, RetryTransientMiddleware, policies::ExponentialBackoff};
-use tollgate::{
-    Error, Reason, RequestBuilderExt, Tollgate,
-    reqwest::{Request, Response},
-    reqwest_middleware::{self, ClientBuilder, Middleware, Next},
-};
-use upstream::{Canned, URL, Upstream, acme, answer, fine, left, open, plain, provider};
-
-const ROOMY: &str = "1000/h unpaced guard 0";
+use stack::{Nothing, ROOMY, bare, broken, ours, retry};
+use tollgate::{Error, Reason, RequestBuilderExt, Tollgate};
+use upstream::{Canned, URL, Upstream, acme, fine, left, open, plain, provider};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
-}
-
-/// The error of a call, which must be one of ours.
-fn ours(result: reqwest_middleware::Result<Response>) -> Error {
-    let error = result.expect_err("refused");
-    Error::find(&error).unwrap_or_else(|| panic!("not ours: {error:?}"))
-}
-
-/// Lets a request through as it is.
-struct Nothing;
-
-#[async_trait::async_trait]
-impl Middleware for Nothing {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        next.run(request, extensions).await
-    }
-}
-
-fn bare() -> ClientBuilder {
-    ClientBuilder::new(plain().build().expect("a client"))
-}
-
-/// The usual retry layer: so many attempts more, a second apart.
-fn retry(more: u32) -> RetryTransientMiddleware<ExponentialBackoff> {
-    let policy = ExponentialBackoff::builder().retry_bounds(ms(1_000), ms(1_000)).jitter(Jitter::None);
-    RetryTransientMiddleware::new_with_policy(policy.build_with_max_retries(more))
-}
-
-fn broken() -> upstream::Answer {
-    answer(500, &[], "")
 }
 
 #[tokio::test(start_paused = true)]

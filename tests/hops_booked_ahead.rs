@@ -6,24 +6,8 @@ mod hops;
 
 use std::time::Duration;
 
-use hops::{Upstream, client, has_left, left, provider, tollgate};
-use reqwest_middleware::ClientWithMiddleware;
-use tollgate::{Error, RequestBuilderExt, Tollgate};
-
-fn counted_hops(tollgate: &Tollgate, provider: &str) -> u64 {
-    tollgate.provider(provider).expect("there").counts().hops
-}
-
-fn ours(error: &reqwest_middleware::Error) -> Error {
-    Error::find(error).unwrap_or_else(|| panic!("not ours: {error}"))
-}
-
-fn ahead(limit: &str, hops: u32) -> (Upstream, Tollgate, ClientWithMiddleware) {
-    let upstream = Upstream::start();
-    let tollgate = tollgate([provider("acme", limit).hosts([upstream.host()]).redirects(hops)]);
-    let http = client(&tollgate);
-    (upstream, tollgate, http)
-}
+use hops::{Upstream, ahead, client, counted_hops, has_left, left, ours, provider, tollgate};
+use tollgate::RequestBuilderExt;
 
 #[tokio::test]
 async fn hops_booked_ahead_are_charged_until_the_answer_is_there() {

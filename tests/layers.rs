@@ -2,6 +2,8 @@
 
 #![cfg(feature = "middleware")]
 
+#[path = "support/layers.rs"]
+mod stack;
 #[path = "support/mod.rs"]
 mod support;
 #[path = "support/upstream.rs"]
@@ -13,16 +15,14 @@ use std::{
 };
 
 use axum::http::Extensions;
-use reqwest_retry::{Jitter, RetryTransientMiddleware, policies::ExponentialBackoff};
+use stack::{Nothing, ROOMY, bare, broken, ours, retry};
 use support::Watch;
 use tollgate::{
-    Call, Error, Provider, Reason, RequestBuilderExt, Toll, Tollgate,
+    Call, Provider, Reason, RequestBuilderExt, Toll, Tollgate,
     reqwest::{Request, Response},
     reqwest_middleware::{self, ClientBuilder, ClientWithMiddleware, Extension, Middleware, Next},
 };
-use upstream::{Canned, URL, acme, answer, fine, left, plain};
-
-const ROOMY: &str = "1000/h unpaced guard 0";
+use upstream::{Canned, URL, acme, fine, left, plain};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -30,27 +30,6 @@ fn ms(ms: u64) -> Duration {
 
 fn toll(response: &Response) -> &Toll {
     Toll::of(response).expect("it went through a gate")
-}
-
-/// The error of a call, which must be one of ours.
-fn ours(result: reqwest_middleware::Result<Response>) -> Error {
-    let error = result.expect_err("refused");
-    Error::find(&error).unwrap_or_else(|| panic!("not ours: {error:?}"))
-}
-
-/// Lets a request through as it is.
-struct Nothing;
-
-#[async_trait::async_trait]
-impl Middleware for Nothing {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        next.run(request, extensions).await
-    }
 }
 
 /// Drops what takes longer than a second and sends it again, with the same extensions.
@@ -105,10 +84,6 @@ impl Middleware for Token {
         self.0.get("http://acme.test/token").send().await?;
         next.run(request, extensions).await
     }
-}
-
-fn bare() -> ClientBuilder {
-    ClientBuilder::new(plain().build().expect("a client"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,16 +193,6 @@ async fn of_two_tollgates_one_is_overlooked() {
     assert_eq!((error.is_rejected(), error.retry_after()), (true, Some(ms(5_000))));
     assert_eq!((left(&one_limiter).await, left(&other_limiter).await), (999, 499));
     assert_eq!(canned.seen().len(), 1);
-}
-
-/// The usual retry layer: so many attempts more, a second apart.
-fn retry(more: u32) -> RetryTransientMiddleware<ExponentialBackoff> {
-    let policy = ExponentialBackoff::builder().retry_bounds(ms(1_000), ms(1_000)).jitter(Jitter::None);
-    RetryTransientMiddleware::new_with_policy(policy.build_with_max_retries(more))
-}
-
-fn broken() -> upstream::Answer {
-    answer(500, &[], "")
 }
 
 #[tokio::test(start_paused = true)]

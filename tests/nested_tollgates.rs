@@ -6,26 +6,10 @@ mod hops;
 
 use std::time::Duration;
 
-use hops::{Upstream, client, left, provider, tollgate};
+use hops::{Upstream, acme, client, counted_hops, left, ours, provider, tollgate};
 use reqwest::{Client, redirect::Policy};
 use reqwest_middleware::ClientWithMiddleware;
-use tollgate::{Error, RequestBuilderExt, Tollgate};
-
-/// One provider, "acme", with an upstream of its own.
-fn acme(limit: &str) -> (Upstream, Tollgate, ClientWithMiddleware) {
-    let upstream = Upstream::start();
-    let tollgate = tollgate([provider("acme", limit).hosts([upstream.host()])]);
-    let http = client(&tollgate);
-    (upstream, tollgate, http)
-}
-
-fn counted_hops(tollgate: &Tollgate, provider: &str) -> u64 {
-    tollgate.provider(provider).expect("there").counts().hops
-}
-
-fn ours(error: &reqwest_middleware::Error) -> Error {
-    Error::find(error).unwrap_or_else(|| panic!("not ours: {error}"))
-}
+use tollgate::{RequestBuilderExt, Tollgate};
 
 #[tokio::test]
 async fn attached_twice_a_tollgate_charges_once() {

@@ -2,6 +2,8 @@
 
 #![cfg(feature = "middleware")]
 
+#[path = "support/layers.rs"]
+mod stack;
 #[path = "support/mod.rs"]
 mod support;
 #[path = "support/upstream.rs"]
@@ -9,10 +11,9 @@ mod upstream;
 
 use std::time::Duration;
 
+use stack::ROOMY;
 use tollgate::{Limiter, MemoryStore, Provider, RequestBuilderExt, Toll, Tollgate, reqwest::Response};
 use upstream::{Canned, Log, URL, fine, open, paused, provider};
-
-const ROOMY: &str = "1000/h unpaced guard 0";
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -110,4 +111,24 @@ async fn a_nameless_tollgate_says_nothing() {
     assert!(Toll::of(&http.get(URL).send().await.expect("passes")).is_none());
     let named = http.get(URL).provider("acme").send().await.expect("accepted");
     assert_eq!(toll(&named).remaining(), Some(999));
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn a_store_that_fails_is_observed_as_a_limit() {
+    let (log, _guard) = Log::capture();
+    let away = tollgate::RedisStore::new("redis://127.0.0.1:1").expect("a URL").timeout(ms(50));
+    let provider = provider(ROOMY).observe(true);
+    let tollgate = Tollgate::builder().store(away).provider(provider).build().expect("built");
+    let response = Canned::new(|_, _| fine()).behind(&tollgate).get(URL).send().await.expect("observed only");
+    assert_eq!(response.status(), 200);
+    for _ in 0..1_000 {
+        if log.text().contains("the store failed") {
+            break;
+        }
+        tokio::time::sleep(ms(5)).await;
+    }
+    let counts = tollgate.provider("acme").expect("there").counts();
+    assert_eq!((counts.would_wait, counts.would_refuse), (0, 0));
+    assert!(log.text().contains("the store failed"), "{}", log.text());
 }

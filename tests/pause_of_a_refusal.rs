@@ -10,17 +10,18 @@ mod upstream;
 use std::{
     future::{Future, IntoFuture},
     sync::Arc,
-    task::{Context, Waker},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
+use support::abandon_after;
 use tollgate::{Error, MemoryStore, Reason, RequestBuilderExt, Toll, Tollgate};
 #[cfg(feature = "redis")]
 use tollgate::{
     ledger::{Answer, Call, Peek},
     store::{Bell, Pending, Quota, Store},
 };
-use upstream::{Canned, URL, acme, after, left, paused, provider, refuse};
+use upstream::{Canned, URL, acme, after, fine, left, paused, provider, refuse};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -177,20 +178,6 @@ async fn a_refusal_by_somebody_else_stops_the_provider() {
     assert_eq!(limiter.counts().refusals, 0);
 }
 
-/// Polls a future so many times, letting everything else run in between, and drops it.
-async fn abandon_after<F: Future>(future: F, polls: usize) -> bool {
-    let mut future = Box::pin(future);
-    for _ in 0..polls {
-        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-            return true;
-        }
-        for _ in 0..10 {
-            tokio::task::yield_now().await;
-        }
-    }
-    false
-}
-
 #[tokio::test(start_paused = true)]
 async fn dropped_right_when_the_refusal_comes_a_call_keeps_it_to_itself() {
     for polls in 0..4 {
@@ -210,4 +197,34 @@ async fn dropped_right_when_the_refusal_comes_a_call_keeps_it_to_itself() {
         assert_eq!(left(&limiter).await, 999, "dropped after {polls} polls: nobody waits on");
         assert_eq!(limiter.peek().await.expect("in memory").queued, 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_came_later_goes_before_the_refused_call() {
+    let (tollgate, _) = acme("1/100ms unpaced guard 0");
+    let canned = Canned::new(|number, _| if number == 0 { refuse(429, "1") } else { fine() });
+    let http = canned.clone().taking(ms(60)).behind(&tollgate);
+    let first = tokio::spawn(http.get("http://acme.test/first").send());
+    tokio::time::sleep(ms(10)).await;
+    let later = tokio::spawn(http.get("http://acme.test/later").send());
+    first.await.expect("no panic").expect("accepted");
+    later.await.expect("no panic").expect("accepted");
+    let paths: Vec<_> = canned.seen().into_iter().map(|seen| seen.path).collect();
+    assert_eq!(paths, ["/first", "/first", "/later"]);
+    // Each is half-way after 30 ms.
+    assert_eq!(canned.times(), [ms(30), ms(1_090), ms(1_190)]);
+}
+
+/// Before the store has heard of it, and whatever that would say.
+#[tokio::test(start_paused = true)]
+async fn the_short_way_to_a_permit_leads_past_a_pause_that_is_not_stored_yet() {
+    let (_tollgate, limiter) = acme("1000/h unpaced guard 0");
+    let mut pausing = Box::pin(limiter.pause(ms(1_000)));
+    let mut asking = Box::pin(limiter.acquire().or_reject().into_future());
+    let context = &mut Context::from_waker(Waker::noop());
+    assert!(pausing.as_mut().poll(context).is_pending());
+    let Poll::Ready(Err(refused)) = asking.as_mut().poll(context) else {
+        panic!("it flies, or asks the store")
+    };
+    assert_eq!(refused.retry_after(), Some(ms(1_000)));
 }

@@ -8,30 +8,16 @@ mod hops;
 
 use std::{net::TcpListener, sync::mpsc, time::Duration};
 
-use hops::{Abandon, Upstream, abandon, client, has_left, left, provider, tollgate};
+use hops::{
+    Abandon, Upstream, abandon, acme, ahead, client, counted_hops, has_left, left, ours, provider, tollgate,
+};
 use http::header;
 use reqwest::{Client, redirect::Policy};
 use reqwest_middleware::ClientWithMiddleware;
 use tollgate::{Error, Reason, RequestBuilderExt, Toll, Tollgate};
 
-/// One provider, "acme", with an upstream of its own.
-fn acme(limit: &str) -> (Upstream, Tollgate, ClientWithMiddleware) {
-    let upstream = Upstream::start();
-    let tollgate = tollgate([provider("acme", limit).hosts([upstream.host()])]);
-    let http = client(&tollgate);
-    (upstream, tollgate, http)
-}
-
 fn with_policy(tollgate: &Tollgate, policy: Policy) -> ClientWithMiddleware {
     tollgate.client_with(Client::builder().no_proxy(), policy).expect("a client")
-}
-
-fn counted_hops(tollgate: &Tollgate, provider: &str) -> u64 {
-    tollgate.provider(provider).expect("there").counts().hops
-}
-
-fn ours(error: &reqwest_middleware::Error) -> Error {
-    Error::find(error).unwrap_or_else(|| panic!("not ours: {error}"))
 }
 
 #[tokio::test]
@@ -271,13 +257,6 @@ async fn credentials_do_not_leave_their_host() {
     assert_eq!((upstream.count(), left(&tollgate, "acme").await), (3, 7));
 }
 
-fn ahead(limit: &str, hops: u32) -> (Upstream, Tollgate, ClientWithMiddleware) {
-    let upstream = Upstream::start();
-    let tollgate = tollgate([provider("acme", limit).hosts([upstream.host()]).redirects(hops)]);
-    let http = client(&tollgate);
-    (upstream, tollgate, http)
-}
-
 #[tokio::test]
 async fn of_a_call_dropped_in_mid_chain_what_was_sent_stays_charged() {
     let (upstream, tollgate, http) = acme("10/h");
@@ -400,4 +379,22 @@ async fn a_hop_to_nobody_that_fails_gives_back_what_was_sent_before_it() {
         http.get(upstream.to(302, &format!("http://{dead}/"))).send().await.expect_err("nobody there");
     assert!(error.is_connect(), "{error}");
     assert_eq!((upstream.count(), left(&tollgate, "acme").await), (1, 3));
+}
+
+/// A hop knows of a pause that began after its call: refused again, it is no straggler of that incident.
+#[tokio::test]
+async fn a_hop_that_waited_out_a_pause_and_is_refused_begins_no_other() {
+    let upstream = Upstream::start();
+    let backoff = Duration::from_millis(300);
+    let provider = provider("acme", "1000/h unpaced").hosts([upstream.host()]).backoff(backoff, backoff);
+    let tollgate = tollgate([provider]);
+    let http = client(&tollgate);
+    let chain = http.get(upstream.url(&format!("/slow/700?{}", upstream.url("/busy")))).no_resend().send();
+    let chain = tokio::spawn(chain);
+    upstream.has_seen(1).await;
+    let busy = http.get(upstream.url("/busy")).no_resend().send().await.expect("answered");
+    assert_eq!(busy.status(), 429);
+    assert_eq!(chain.await.expect("no panic").expect("answered").status(), 429);
+    let look = tollgate.provider("acme").expect("there").peek().await.expect("in memory");
+    assert!(look.paused.is_some(), "{look:?}");
 }

@@ -14,14 +14,14 @@ use axum::{Router, body, extract::Request, response::Response};
 use http::{Extensions, HeaderMap, header};
 use reqwest_middleware::{ClientWithMiddleware, Next};
 use tokio::{sync::oneshot, time::Instant};
-use tollgate::{Provider, Tollgate};
+use tollgate::{Error, Provider, Tollgate};
 
 /// Has a thread and a runtime of its own: its clock goes on whatever the client does.
 ///
 /// - `/chain/3` leads to `/chain/2`, and so on to `/chain/0`
 /// - `/to/307?http://..` leads there
 /// - `/slow/30?http://..` as well, after 30 ms
-/// - `/refuse` is a 429 for an hour, `/hang` never answers, `/moved` names no place
+/// - `/refuse` is a 429 for an hour, `/busy` one without a hint, `/hang` never answers, `/moved` names no place
 /// - what else there is answers 200
 pub struct Upstream {
     port: u16,
@@ -120,6 +120,7 @@ async fn answer(request: Request, record: Record, began: Instant) -> Response {
             leads(302, target)
         }
         (Some("refuse"), _) => plain(429, header::RETRY_AFTER, "3600"),
+        (Some("busy"), _) => plain(429, header::ETAG, "\"busy\""),
         (Some("hang"), _) => std::future::pending().await,
         (Some("moved"), _) => plain(302, header::ETAG, "\"nowhere\""),
         _ => plain(200, header::ETAG, "\"end\""),
@@ -157,6 +158,30 @@ pub fn tollgate(providers: impl IntoIterator<Item = Provider>) -> Tollgate {
 /// Follows redirects as by default.
 pub fn client(tollgate: &Tollgate) -> ClientWithMiddleware {
     tollgate.client(reqwest::Client::builder().no_proxy()).expect("a client")
+}
+
+/// One provider, "acme", with an upstream of its own.
+pub fn acme(limit: &str) -> (Upstream, Tollgate, ClientWithMiddleware) {
+    let upstream = Upstream::start();
+    let tollgate = tollgate([provider("acme", limit).hosts([upstream.host()])]);
+    let http = client(&tollgate);
+    (upstream, tollgate, http)
+}
+
+/// The same, with so many hops booked ahead by each call.
+pub fn ahead(limit: &str, hops: u32) -> (Upstream, Tollgate, ClientWithMiddleware) {
+    let upstream = Upstream::start();
+    let tollgate = tollgate([provider("acme", limit).hosts([upstream.host()]).redirects(hops)]);
+    let http = client(&tollgate);
+    (upstream, tollgate, http)
+}
+
+pub fn counted_hops(tollgate: &Tollgate, provider: &str) -> u64 {
+    tollgate.provider(provider).expect("there").counts().hops
+}
+
+pub fn ours(error: &reqwest_middleware::Error) -> Error {
+    Error::find(error).unwrap_or_else(|| panic!("not ours: {error}"))
 }
 
 /// What the first limit of a provider has left.

@@ -1,7 +1,10 @@
 //! What several tests need.
 #![allow(dead_code)]
 
-use std::time::Duration;
+use std::{
+    task::{Context, Waker},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 use tollgate::{Limiter, Provider, Tollgate};
@@ -31,4 +34,18 @@ impl Watch {
     pub fn read(&self) -> Duration {
         self.0.elapsed()
     }
+}
+
+/// Polls a future so many times, letting everything else run in between, and drops it. Whether it was done.
+pub async fn abandon_after<F: Future>(future: F, polls: usize) -> bool {
+    let mut future = Box::pin(future);
+    for _ in 0..polls {
+        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            return true;
+        }
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+    false
 }
