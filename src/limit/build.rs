@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Limit, LimitError, Reset, Shape, WHOLE};
+use super::check::{LEASE, LEASES};
+use super::{Counted, Limit, LimitError, Reset, Shape, WHOLE};
 
 impl Limit {
     /// At most `max` units in any `window`: the text `100/min`. Paced once it is saturated; see
@@ -10,7 +11,7 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// `max` is not 1 to 90 000 000, or `window` is not 1 ms to 366 days in whole microseconds.
+    /// `max` is not 1 to 10^15, or `window` is not 1 ms to 366 days in whole microseconds.
     ///
     /// ```
     /// use std::time::Duration;
@@ -28,7 +29,7 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// `max` is not 1 to 90 000 000.
+    /// `max` is not 1 to 10^15.
     ///
     /// ```
     /// assert_eq!(tollgate::Limit::per_second(10)?.to_string(), "10/s");
@@ -42,7 +43,7 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// `max` is not 1 to 90 000 000.
+    /// `max` is not 1 to 10^15.
     ///
     /// ```
     /// assert_eq!(tollgate::Limit::per_minute(100)?.to_string(), "100/min");
@@ -56,7 +57,7 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// `max` is not 1 to 90 000 000.
+    /// `max` is not 1 to 10^15.
     ///
     /// ```
     /// assert_eq!(tollgate::Limit::per_hour(5000)?.to_string(), "5000/h");
@@ -71,7 +72,7 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// `max` is not 1 to 90 000 000.
+    /// `max` is not 1 to 10^15.
     ///
     /// ```
     /// assert_eq!(tollgate::Limit::per_day(10_000)?.to_string(), "10000/day");
@@ -85,8 +86,10 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// `rate` or `burst` is not 1 to 90 000 000, `per` is not 1 ms to 366 days in whole microseconds, or the burst does
-    /// not fit: with `rate` per `per` reduced to q units per p microseconds, burst * p must not exceed 2^53.
+    /// `rate` or `burst` is not 1 to 10^15, `per` is not 1 ms to 366 days in whole microseconds, or the burst does
+    /// not fit: with `rate` per `per` reduced to q units per p microseconds, burst * p must not exceed 2^53. If
+    /// `rate` or `burst` is above 90 000 000, this holds for their grains (see [`Limit`]), of which both must have
+    /// at least 100.
     ///
     /// ```
     /// use std::time::Duration;
@@ -104,7 +107,7 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// `max` is not 1 to 90 000 000, or `window` is not 1 ms to 366 days in whole microseconds.
+    /// `max` is not 1 to 10^15, or `window` is not 1 ms to 366 days in whole microseconds.
     ///
     /// ```
     /// use std::time::Duration;
@@ -122,7 +125,7 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// `max` is not 1 to 90 000 000.
+    /// `max` is not 1 to 10^15.
     ///
     /// ```
     /// use tollgate::{Limit, Reset};
@@ -133,6 +136,73 @@ impl Limit {
     /// ```
     pub fn calendar(max: u64, reset: Reset) -> Result<Limit, LimitError> {
         Limit::new(max, Duration::from_micros(reset.nominal()), Shape::Calendar(reset))
+    }
+
+    /// At most `max` calls at once, each from when it is sent until the end of the answer's body: the text `20 in
+    /// flight`. A process that dies keeps its places for 30 s; see [`Limit::with_lease`].
+    ///
+    /// # Errors
+    ///
+    /// `max` is not 1 to 10^15.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Limit::in_flight(20)?, "20 in flight".parse()?);
+    /// # Ok::<(), tollgate::LimitError>(())
+    /// ```
+    pub fn in_flight(max: u64) -> Result<Limit, LimitError> {
+        let limit = Limit::new(max, Duration::from_micros(LEASE), Shape::InFlight)?;
+        Ok(Limit { counted: Counted::calls(), ..limit })
+    }
+
+    /// For how long a process that has died keeps its places in flight: the text `20 in flight lease 10s`. It is
+    /// renewed three times as often, also for calls that last longer. A second call replaces the first.
+    ///
+    /// # Errors
+    ///
+    /// The limit is not one of calls in flight, or `lease` is not 1 s to 1 h in whole microseconds.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let limit = tollgate::Limit::in_flight(20)?.with_lease(Duration::from_secs(10))?;
+    /// assert_eq!(limit, "20 in flight lease 10s".parse()?);
+    /// # Ok::<(), tollgate::LimitError>(())
+    /// ```
+    #[must_use = "this returns the changed limit"]
+    pub fn with_lease(self, lease: Duration) -> Result<Limit, LimitError> {
+        match (&self.shape, micros(lease)) {
+            (Shape::InFlight, Some(window)) => Limit { window, ..self }.checked(),
+            (Shape::InFlight, None) => Err(self.refused(&format!("lease {lease:?}"), LEASES)),
+            _ => Err(self.refused(&format!("lease {lease:?}"), "only calls in flight have a lease")),
+        }
+    }
+
+    /// Counts `unit` instead of requests: the text `200000 tokens/min`. A second call replaces the first, and
+    /// `requests` is the default again. Any case; what a unit may be is told at [`Limit`].
+    ///
+    /// # Errors
+    ///
+    /// `unit` is not a word of ASCII letters, digits and underscores that begins with a letter, is longer than
+    /// 32, or means something else in the text of a limit; or the limit counts calls in flight.
+    ///
+    /// ```
+    /// let limit = tollgate::Limit::per_minute(200_000)?.with_unit("tokens")?;
+    /// assert_eq!(limit, "200000 tokens/min".parse()?);
+    /// assert_eq!(limit.unit(), "tokens");
+    /// # Ok::<(), tollgate::LimitError>(())
+    /// ```
+    #[must_use = "this returns the changed limit"]
+    pub fn with_unit(self, unit: &str) -> Result<Limit, LimitError> {
+        if self.shape == Shape::InFlight {
+            return Err(self.refused(unit, "calls in flight count calls and no other unit"));
+        }
+        match Counted::read(unit) {
+            Ok(counted) => Ok(Limit { counted, ..self }),
+            Err(problem) => {
+                let shown = Limit { counted: Counted::unchecked(unit), ..self };
+                Err(LimitError::limit(shown.to_string(), problem))
+            }
+        }
     }
 
     /// Spends a saturated window in one burst instead of spreading it out: the text `100/min unpaced`. Any
@@ -210,7 +280,15 @@ impl Limit {
     }
 
     fn new(max: u64, window: Duration, shape: Shape) -> Result<Limit, LimitError> {
-        let limit = |window| Limit { max, window, shape, guard: None, share: WHOLE };
+        let limit = |window| Limit {
+            max,
+            window,
+            shape,
+            guard: None,
+            share: WHOLE,
+            counted: Counted::default(),
+            grain: 1,
+        };
         match micros(window) {
             Some(window) => limit(window).checked(),
             None => Err(LimitError::limit(

@@ -21,7 +21,7 @@ impl Limit {
     pub(crate) fn boundaries(&self, around: i64) -> Vec<i64> {
         let around = around.clamp(FIRST, LAST);
         match &self.shape {
-            Shape::Rolling { .. } | Shape::Bucket { .. } => Vec::new(),
+            Shape::Rolling { .. } | Shape::Bucket { .. } | Shape::InFlight => Vec::new(),
             Shape::Aligned => {
                 // At most 366 days, so this and the sums below are far from the ends of the type.
                 let window = self.window as i64;

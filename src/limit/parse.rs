@@ -1,10 +1,10 @@
-//! Text to limit: a count, a window, then modifiers in any order.
+//! Text to limit: a count, its unit, a window, then modifiers in any order.
 
 use std::str::FromStr;
 
-use super::check::{BURST, COUNT, WINDOW};
+use super::check::{BURST, COUNT, LEASE, LEASES, WINDOW};
 use super::scan::Scan;
-use super::{DAY, HOUR, Limit, LimitError, MILLI, MINUTE, Reset, SECOND, Shape, WEEK, WHOLE};
+use super::{Counted, DAY, HOUR, Limit, LimitError, MILLI, MINUTE, Reset, SECOND, Shape, WEEK, WHOLE};
 
 const MODIFIERS: &str =
     r#""unpaced", "burst 20", "aligned", "resets 00:00 UTC", "guard 10ms" or "share 80%""#;
@@ -53,24 +53,83 @@ fn parse(text: &str) -> Result<Limit, String> {
         return Err(r#"write a count per window, e.g. "100/min""#.to_owned());
     }
     let max = scan.number(COUNT)?;
+    if scan.plain("in") {
+        return in_flight(max, &mut scan);
+    }
+    let counted = counted(&mut scan)?;
     if !scan.symbol('/') && !scan.keyword("per") {
         let found = scan.found();
-        return Err(format!(r#"write "/" or "per" after the count, e.g. "100/min"; found {found}"#));
+        return Err(format!(
+            r#"write "/" or "per" after the count, e.g. "100/min" or "100 tokens/min"; found {found}"#
+        ));
     }
     let window = window(&mut scan)?;
     let mut modifiers = Modifiers::default();
     while !scan.at_end() {
         modifiers.read(&mut scan, &window)?;
     }
-    let limit = Limit {
+    let mut limit = Limit {
         max,
         window: window.micros,
         guard: modifiers.guard,
         share: modifiers.share.unwrap_or(WHOLE),
         shape: modifiers.shape(&window)?,
+        counted,
+        grain: 1,
     };
     limit.check()?;
     Ok(limit)
+}
+
+/// What follows `20 in`.
+fn in_flight(max: u64, scan: &mut Scan<'_>) -> Result<Limit, String> {
+    if !scan.keyword("flight") {
+        return Err(format!(r#"after "in" comes "flight", e.g. "20 in flight"; found {}"#, scan.found()));
+    }
+    let (mut given, mut part) = (None, None);
+    while !scan.at_end() {
+        let found = scan.found();
+        match scan.word().as_str() {
+            "lease" => once(&mut given, "lease", lease(scan)?)?,
+            "share" => once(&mut part, "share", share(scan)?)?,
+            _ => {
+                let expected = r#""lease 10s" or "share 80%""#;
+                return Err(format!(r#"after "in flight" comes {expected}; found {found}"#));
+            }
+        }
+    }
+    let mut limit = Limit {
+        max,
+        window: given.unwrap_or(LEASE),
+        guard: None,
+        share: part.unwrap_or(WHOLE),
+        shape: Shape::InFlight,
+        counted: Counted::calls(),
+        grain: 1,
+    };
+    limit.check()?;
+    Ok(limit)
+}
+
+/// In microseconds.
+fn lease(scan: &mut Scan<'_>) -> Result<u64, String> {
+    let count = scan.number(LEASES)?;
+    match micros(&scan.peek_word()) {
+        Some(length) if (MILLI..=MINUTE).contains(&length) => {
+            scan.word();
+            Ok(count.saturating_mul(length))
+        }
+        _ => Err(format!("{LEASES}; found {}", scan.found())),
+    }
+}
+
+/// The unit, if one is named. Only after a blank: the `k` of `100k/min` is none.
+fn counted(scan: &mut Scan<'_>) -> Result<Counted, String> {
+    match scan.peek_word().as_str() {
+        "" | "per" => Ok(Counted::default()),
+        _ if !scan.after_blank() => Ok(Counted::default()),
+        _ => Counted::read(scan.piece()),
+    }
 }
 
 fn window(scan: &mut Scan<'_>) -> Result<Window, String> {

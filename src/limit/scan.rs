@@ -3,12 +3,13 @@
 use super::error::excerpt;
 
 pub(super) struct Scan<'a> {
+    text: &'a str,
     rest: &'a str,
 }
 
 impl<'a> Scan<'a> {
     pub(super) fn new(text: &'a str) -> Scan<'a> {
-        Scan { rest: text.trim_start() }
+        Scan { text, rest: text.trim_start() }
     }
 
     pub(super) fn at_end(&self) -> bool {
@@ -34,6 +35,15 @@ impl<'a> Scan<'a> {
         found
     }
 
+    /// Takes the next piece if it is this word and nothing more.
+    pub(super) fn plain(&mut self, word: &str) -> bool {
+        let found = self.rest[..self.length(|c| !c.is_whitespace())].eq_ignore_ascii_case(word);
+        if found {
+            self.word();
+        }
+        found
+    }
+
     /// Takes the next character if it is this one.
     pub(super) fn symbol(&mut self, symbol: char) -> bool {
         match self.rest.strip_prefix(symbol) {
@@ -48,6 +58,17 @@ impl<'a> Scan<'a> {
     /// Whether a digit comes next.
     pub(super) fn at_digit(&self) -> bool {
         self.rest.starts_with(|c: char| c.is_ascii_digit())
+    }
+
+    /// Whether white space was skipped just now.
+    pub(super) fn after_blank(&self) -> bool {
+        let done = self.text.len() - self.rest.len();
+        self.text[..done].ends_with(char::is_whitespace)
+    }
+
+    /// Takes everything up to the next slash or white space.
+    pub(super) fn piece(&mut self) -> &'a str {
+        self.take(|c| c != '/' && !c.is_whitespace())
     }
 
     /// Takes everything up to the next white space.

@@ -1,6 +1,7 @@
 //! What a limit must not accept, lose or get wrong.
 
 mod calendar;
+mod grains;
 mod numbers;
 mod refusals;
 mod text;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
+use super::check::LEASE;
 use super::{DAY, HOUR, Limit, MILLI, MINUTE, SECOND, Shape, WEEK, WHOLE};
 
 /// Microseconds, the name of one and the name of several; the longest first.
@@ -19,7 +20,7 @@ const UNITS: [(u64, &str, &str); 7] = [
 ];
 
 impl Limit {
-    /// What the limit counts and over which period, never how many: `requests:60s`.
+    /// What the limit counts and over which period, never how many: `requests:60s`, `tokens:60s`.
     ///
     /// Part of a Redis key: replicas that are told different counts during a rollout still share one state.
     /// The period is in the largest exact unit of `s`, `ms` and `us`.
@@ -29,28 +30,36 @@ impl Limit {
     ///
     /// let name = |text: &str| text.parse::<Limit>().map(|limit| limit.name());
     /// assert_eq!(name("100/min")?, "requests:60s");
+    /// assert_eq!(name("200000 tokens/min")?, "tokens:60s");
     /// assert_eq!(name("10/100ms burst 20")?, "requests:100ms:bucket");
     /// assert_eq!(name("100/day aligned")?, "requests:86400s:aligned");
     /// assert_eq!(name("100/day resets 00:00 UTC")?, "requests:day@00:00@UTC");
     /// assert_eq!(name("100/week resets 00:00 UTC")?, "requests:week@mon@00:00@UTC");
     /// assert_eq!(name("100/month resets 00:00 UTC")?, "requests:month@1@00:00@UTC");
+    /// assert_eq!(name("20 in flight")?, "in_flight");
     /// # Ok::<(), tollgate::LimitError>(())
     /// ```
     pub fn name(&self) -> String {
-        let period = several(self.window, &UNITS[4..]);
+        let (unit, period) = (self.unit(), several(self.window, &UNITS[4..]));
         match &self.shape {
-            Shape::Rolling { .. } => format!("requests:{period}"),
-            Shape::Bucket { .. } => format!("requests:{period}:bucket"),
-            Shape::Aligned => format!("requests:{period}:aligned"),
-            Shape::Calendar(reset) => format!("requests:{}", reset.name()),
+            Shape::Rolling { .. } => format!("{unit}:{period}"),
+            Shape::Bucket { .. } => format!("{unit}:{period}:bucket"),
+            Shape::Aligned => format!("{unit}:{period}:aligned"),
+            Shape::Calendar(reset) => format!("{unit}:{}", reset.name()),
+            Shape::InFlight => "in_flight".to_owned(),
         }
     }
 }
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/", self.max)?;
         match &self.shape {
+            Shape::InFlight => write!(f, "{} in flight", self.max)?,
+            _ => write!(f, "{}{}/", self.max, self.counted)?,
+        }
+        match &self.shape {
+            Shape::InFlight if self.window == LEASE => {}
+            Shape::InFlight => write!(f, " lease {}", guard_text(self.window))?,
             Shape::Calendar(reset) => write!(f, "{} resets {reset}", reset.period())?,
             _ => f.write_str(&window_text(self.window))?,
         }
@@ -58,7 +67,7 @@ impl fmt::Display for Limit {
             Shape::Rolling { paced: false } => f.write_str(" unpaced")?,
             Shape::Bucket { burst } => write!(f, " burst {burst}")?,
             Shape::Aligned => f.write_str(" aligned")?,
-            Shape::Rolling { paced: true } | Shape::Calendar(_) => {}
+            Shape::Rolling { paced: true } | Shape::Calendar(_) | Shape::InFlight => {}
         }
         if let Some(guard) = self.guard {
             write!(f, " guard {}", guard_text(guard))?;
@@ -78,7 +87,7 @@ pub(super) fn window_text(window: u64) -> String {
         .map_or_else(|| several(window, &UNITS), |(_, one, _)| (*one).to_owned())
 }
 
-/// A guard, whose units end at the minute: `0s`, `10ms`, `60min`.
+/// A guard or a lease, whose units end at the minute: `0s`, `10ms`, `60min`.
 pub(super) fn guard_text(guard: u64) -> String {
     several(guard, &UNITS[3..])
 }

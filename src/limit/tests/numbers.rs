@@ -10,13 +10,14 @@ fn a_built_limit_has_no_text_that_means_the_same() {
     let mut random = fastrand::Rng::with_seed(11);
     let mut kept = 0;
     for _ in 0..50_000 {
-        let max = random.u64(0..=90_000_001) >> random.u32(0..27);
+        let count = |random: &mut fastrand::Rng| random.u64(0..=1_000_000_000_000_001) >> random.u32(0..50);
+        let max = count(&mut random);
         let unit = random.choice([1, 1_000, 1_000_000, 60_000_000, 86_400_000_000]).unwrap();
         let window = Duration::from_micros(random.u64(0..4_000) * unit);
         let built = match random.u8(0..6) {
             0 => Limit::rolling(max, window),
             1 => Limit::rolling(max, window).and_then(Limit::unpaced),
-            2 => Limit::bucket(max, window, random.u64(0..=90_000_001) >> random.u32(0..27)),
+            2 => Limit::bucket(max, window, count(&mut random)),
             3 => Limit::aligned(max, window),
             4 => Limit::calendar(max, Reset::weekly(Weekday::Friday, 1, 2, "Asia/Tokyo").unwrap()),
             _ => Limit::calendar(max, Reset::monthly(random.u8(1..=28), 23, 59, "UTC").unwrap()),
@@ -26,14 +27,24 @@ fn a_built_limit_has_no_text_that_means_the_same() {
             1 => limit.use_share(random.f64()),
             _ => Ok(limit),
         });
+        let built = built.and_then(|limit| match random.bool() {
+            true => limit.with_unit(&word(&mut random)),
+            false => Ok(limit),
+        });
         if let Ok(limit) = built {
             kept += 1;
             assert_eq!(limit.to_string().parse::<Limit>().as_ref(), Ok(&limit));
-            assert!((1..=90_000_000).contains(&limit.max()));
+            assert!((1..=1_000_000_000_000_000).contains(&limit.max()));
             assert!(limit.guard() < limit.window());
         }
     }
     assert!(kept > 10_000, "only {kept} were limits");
+}
+
+/// What may be a unit, and sometimes is not.
+fn word(random: &mut fastrand::Rng) -> String {
+    let letters: Vec<char> = "abcdefghijklmnopqrstuvwxyzABC019__".chars().collect();
+    (0..random.usize(1..=33)).map(|_| *random.choice(&letters).unwrap()).collect()
 }
 
 #[test]
@@ -44,6 +55,10 @@ fn a_builder_differs_from_the_text_or_accepts_more() {
     assert_eq!(Limit::per_hour(1), "1/h".parse());
     assert_eq!(Limit::per_day(1), "1/day".parse());
     let daily = Reset::daily(7, 5, "utc").unwrap();
+    assert_eq!(Limit::per_minute(9).unwrap().with_unit("Tokens"), "9 tokens/min".parse());
+    let tokens = limit("9 tokens/min share 50% guard 1s");
+    assert_eq!(tokens.clone().with_unit("points").unwrap(), limit("9 points/min share 50% guard 1s"));
+    assert_eq!(tokens.with_unit("requests").unwrap(), limit("9/min share 50% guard 1s"));
     assert_eq!(Limit::calendar(1, daily.clone()), "1/day resets 07:05 UTC".parse());
 
     let message = |result: Result<Limit, LimitError>| result.unwrap_err().to_string();
@@ -60,6 +75,15 @@ fn a_builder_differs_from_the_text_or_accepts_more() {
     assert!(message(plain().with_guard(minute)).contains("guard 1min"));
     assert!(message(plain().with_guard(Duration::from_nanos(1))).contains("whole microseconds"));
     assert!(message(plain().with_guard(Duration::MAX)).contains("guard"));
+    for unit in
+        ["", " ", "to kens", " tokens", "tokens ", "a/b", "7up", "_a", "é", "\n", "per", "per60s", "PER_call"]
+    {
+        let message = message(plain().with_unit(unit));
+        assert!(
+            message.starts_with(&format!("invalid limit {:?}: the unit ", format!("100 {unit}/min"))),
+            "{message}"
+        );
+    }
     for share in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -0.5, 0.000_01, 1.000_000_1] {
         let message = message(plain().use_share(share));
         assert!(message.contains("the share must be from 0.0001 to 1"), "{message}");

@@ -27,6 +27,24 @@ fn a_way_to_write_it_is_not_understood() {
         ("5000/14 days", "5000/2weeks"),
         ("5000/week", "5000/week"),
         ("90000000/366days", "90000000/366days"),
+        ("1_000_000_000_000_000/366days", "1000000000000000/366days"),
+        ("10000000000 bytes/day", "10000000000 bytes/day"),
+        ("200000 tokens/min", "200000 tokens/min"),
+        ("200_000 TOKENS Per Minute", "200000 tokens/min"),
+        ("200000\u{2003}tokens / min", "200000 tokens/min"),
+        ("200000 tokens per60s", "200000 tokens/min"),
+        ("17per30s", "17/30s"),
+        ("17 per30s", "17/30s"),
+        ("17 persons per 30s", "17 persons/30s"),
+        ("20 requests/s", "20/s"),
+        ("1 Request per second", "1/s"),
+        ("20 req/s", "20/s"),
+        ("90 seconds/min", "90 seconds/min"),
+        ("7 m3/h", "7 m3/h"),
+        ("7 abcdefghijklmnopqrstuvwxyz_01234/h", "7 abcdefghijklmnopqrstuvwxyz_01234/h"),
+        ("90 points/s burst 200", "90 points/s burst 200"),
+        ("150000000 tokens/min burst 1000000000", "150000000 tokens/min burst 1000000000"),
+        ("10000 input_tokens/day resets 0:00 utc", "10000 input_tokens/day resets 00:00 UTC"),
         ("100/min unpaced", "100/min unpaced"),
         ("10/s BURST 20", "10/s burst 20"),
         ("100/min Aligned", "100/min aligned"),
@@ -57,7 +75,7 @@ fn a_way_to_write_it_is_not_understood() {
 
 #[test]
 fn any_input_panics_or_loses_something_on_the_way_through_text() {
-    const PIECES: [&str; 52] = [
+    const PIECES: [&str; 59] = [
         "100",
         "1",
         "0",
@@ -104,6 +122,13 @@ fn any_input_panics_or_loses_something_on_the_way_through_text() {
         ":",
         "é",
         "\u{0}",
+        "tokens",
+        " points/",
+        "requests",
+        "k",
+        "per_",
+        "1000000000000000",
+        "burst 150000000",
         "100/min",
         "100/day ",
         "9/month ",
@@ -145,13 +170,20 @@ fn a_name_changes_with_the_count_or_not_with_the_period() {
         "1/week resets 00:00 UTC",
         "1/week resets tue 00:00 UTC",
         "1/month resets 00:00 UTC",
+        "1 tokens/s",
+        "1 token/s",
+        "1 tokens/s burst 1",
+        "1 tokens/s aligned",
+        "1 tokens/day resets 00:00 UTC",
     ]
     .into_iter()
     .map(|text| limit(text).name())
     .collect();
-    assert_eq!(names.len(), 13);
+    assert_eq!(names.len(), 18);
     assert!(names.contains("requests:604800s") && names.contains("requests:1500us"));
     assert!(names.contains("requests:week@tue@00:00@UTC"));
+    assert!(names.contains("tokens:1s:bucket") && names.contains("tokens:day@00:00@UTC"));
+    assert_eq!(limit("1 requests/min").name(), "requests:60s");
     assert_eq!(limit("1/min").name(), limit("2/60s unpaced guard 1s share 50%").name());
     assert_eq!(limit("9/day resets 0:00 america/los_angeles").name(), format!("requests:day@00:00@{LA}"));
 }
