@@ -1,45 +1,60 @@
 -- One booking: gives a member permits with their slots, under several limits of one provider at once.
 --
--- KEYS     the control hash; then for each limit its hash, and of a rolling one its log
+-- KEYS     the control hash; what the member was told; then for each limit its hash, its crowd, its far slots, and
+--          of a rolling one its log
 -- ARGV     now       empty: the server's clock; else microseconds since the epoch
---          limits    count, (name, text, kind, numbers)*, the numbers of a kind being
+--          limits    count, (name, text, watched, kind, numbers)*; watched (0 or 1): the control hash tells until
+--                    when its key must be there; the numbers of a kind:
 --                    rolling:  max, span, cell, slack, paced (0 or 1)
 --                    bucket:   capacity, tokens, period, cell
 --                    calendar: max, guard, resets: count, (moment)*
+--                    flight:   max, lease
 --          member    its id, its number of this booking
 --          known     ordinal and since of the generation it knows; 0 0 for none
 --          lead      no slot is before now plus this
 --          late      a permit to be confirmed may have passed by so much at that moment
 --          horizon   how far ahead slots may be booked; beyond it one
+--          places    costs: places in flight that the member has, before this call and without what it returns
 --          more      1: more callers queue than are asked for here
 --          goodbye   1: the member leaves
---          returns   count, (slot, cost)*
---          confirms  count, (slot, cost)*
---          wants     count, (cost, budget or empty for any, count)*
---          Times in microseconds, moments since the epoch.
+--          returns   count, permit*; a permit is slot, costs, class, far (1: far ahead when it was booked, and not
+--                    confirmed since)
+--          settles   count, permit*; the costs are what is more than booked, or less
+--          confirms  count, permit*; the costs are 0 where it has its places in flight
+--          wants     count, (costs, class, budget or empty for any, count)*
+--          Times in microseconds, moments since the epoch; costs one for each limit; class 0 before 1 before 2.
 -- Returns  `1 now` and the answer (lib/answer.lua); `0 now`: the resets do not lie around now, which is the
 --          server's. A repeated number gets its first answer and books nothing.
--- Writes   the member's row and the generation, into the control hash, for 7 days; each limit's keys until
---          they would equal none plus 1 s (at least 1 h if now was handed in), only if something was booked,
---          returned or exchanged. Nothing when it answers 0 or repeats.
+-- Rings    `next ID ..`: members that have a place in flight coming. See lib/bell.lua.
+-- Writes   the generation, into the control hash, for 7 days; what the member was told, the crowds and far slots, for 1 min;
+--          each limit's keys until they would equal none plus 1 s, only if something was booked, returned, settled
+--          or exchanged. All at least 1 h if now was handed in. Nothing when it answers 0 or repeats.
 
-local c = control.load(args.next_key())
+local control_key, told_key = args.next_key(), args.next_key()
 local now, handed_in = args.time()
 local list = limits.read()
 local id, number = args.text(), args.text()
 local known, since = args.number(), args.number()
 local lead, late, horizon = args.number(), args.number(), args.number()
-local more, goodbye = args.flag(), args.flag()
 
-local function booked()
-  return { slot = args.number(), cost = args.number() }
+local function costs()
+  local each = {}
+  for at = 1, #list do
+    each[at] = args.number()
+  end
+  return each
 end
-local returns, confirms = args.list(booked), args.list(booked)
+local held = costs()
+local more, goodbye = args.flag(), args.flag()
+local function booked()
+  return { slot = args.number(), costs = costs(), class = args.number(), far = args.flag() }
+end
+local returns, settles, confirms = args.list(booked), args.list(booked), args.list(booked)
 local wants = args.list(function()
-  return { cost = args.number(), budget = args.number(), count = args.number() }
+  return { costs = costs(), class = args.number(), budget = args.number(), count = args.number() }
 end)
 
-local member = c.members[id]
+local member = told.load(told_key, now)
 if member and member.number == number then
   return '1 ' .. whole(now) .. ' ' .. member.answer
 end
@@ -47,31 +62,45 @@ if not limits.cover(list, now) then
   return '0 ' .. whole(now)
 end
 
-local lost = limits.load(list, c.idle, now, c.pause)
-control.renew(c, known, lost, now)
-local live, contended = control.count(c, id, now)
-local start = now + lead
+local c = control.load(control_key, list)
+local lost = limits.load(list, c.idle, now)
 local d = {
+  member = id,
   now = now,
-  base = math.max(start, c.pause),
+  base = now,
   resume = c.pause,
-  live = live,
-  contended = contended,
+  reach = 0,
+  handed_in = handed_in,
   limits = list,
 }
+local entitled = places.entitled(d)
+limits.prune(list, now, c.pause)
+places.seat(d, held)
+far.meet(d, wants)
+control.renew(c, known, lost, now)
+for _, limit in ipairs(list) do
+  limit.live, limit.contended = crowd.look(limit.crowd_key, id, now)
+  limit.burnt = 0
+end
+local start = now + lead
+d.base = math.max(start, c.pause)
 local ours = known == c.ordinal and since == c.since
 if ours then
   for _, permit in ipairs(returns) do
-    desk.give(d, permit, true)
+    local _, own = far.redeem(d, permit)
+    desk.give(d, permit.slot, own, true)
+  end
+  for _, change in ipairs(settles) do
+    desk.settle(d, change)
   end
 end
-local reach = math.floor(horizon / 10) * 8
+d.reach = math.floor(horizon / 10) * 8
 local confirmed, far_held = desk.confirm(d, confirms, ours, math.max(start - late, c.pause)), false
 for _, slot in ipairs(confirmed) do
-  far_held = far_held or (slot and slot > now + reach)
+  far_held = far_held or (slot and slot > now + d.reach)
 end
-local before = member and c.members[id] and member.last or 0
-local r = round.begin(d, start, reach, before, far_held)
+local before = member and member.last or 0
+local r = round.begin(start, d.reach, before, far_held)
 local outcomes, asked = {}, 0
 for at, want in ipairs(wants) do
   outcomes[at] = round.serve(d, r, want)
@@ -79,11 +108,13 @@ for at, want in ipairs(wants) do
 end
 local next
 if #wants > 0 then
-  local cost = wants[#wants].cost
-  next = desk.refusal(d, r.stop or desk.fit(d, cost), cost, start)
+  local last = wants[#wants]
+  next = r.full and places.none(d, r.full) or desk.refusal(d, desk.outlook(d, last, r.stop), last, start)
 end
-local told = answer.text({
+places.queue(d, r.full, r.missing)
+local text = answer.text({
   at = now,
+  highest = d.highest,
   ordinal = c.ordinal,
   since = c.since,
   pause = c.pause,
@@ -93,13 +124,18 @@ local told = answer.text({
   paced = next and desk.is_paced(d, next),
   left = desk.left(d),
 })
-local waits = 0
-if not goodbye and (more or asked > r.granted + r.refused) then
-  waits = math.max(r.last, now) + 2 * reach
+local waits = now
+if more or asked > r.granted + r.refused then
+  waits = math.max(r.last, now) + 2 * d.reach
 end
 if d.touched then
   limits.save(list, c, now, handed_in)
 end
-control.tell(c, id, number, now, waits, math.max(r.last, before), goodbye, told)
-control.save(c, now)
-return '1 ' .. whole(now) .. ' ' .. told
+for _, limit in ipairs(list) do
+  crowd.tell(limit.crowd_key, id, now, waits, goodbye, handed_in)
+end
+-- Who says goodbye is remembered as any other: a repeated goodbye must not give its permits back twice.
+told.save(told_key, now, math.max(r.last, before), number, text, handed_in)
+control.save(c)
+bell.next(control_key, places.entitled(d), entitled)
+return '1 ' .. whole(now) .. ' ' .. text

@@ -5,10 +5,9 @@
 --          time      how long from now, in microseconds
 -- Returns  `1 now` and the end of the pause, a moment in microseconds.
 -- Writes   the pause if it moved, and the first generation, into the control hash, for 7 days.
--- Rings    `pause TILL` on the channel named like the keys, ..:bell, if the pause moved. It need not arrive, so a
---          user without rights to it loses nothing but that.
+-- Rings    `pause TILL`, if the pause moved. See lib/bell.lua.
 
-local c = control.load(args.next_key())
+local c = control.load(args.next_key(), {})
 local now = args.time()
 local till = now + args.number()
 control.renew(c, 0, false, now)
@@ -17,9 +16,8 @@ if moved then
   c.pause = till
   control.put(c, 'pause', whole(till))
 end
-control.save(c, now)
+control.save(c)
 if moved then
-  local bell = string.gsub(c.key, 'control$', 'bell')
-  redis.pcall('PUBLISH', bell, 'pause ' .. whole(till))
+  bell.ring(c.key, 'pause ' .. whole(till))
 end
 return '1 ' .. whole(now) .. ' ' .. whole(c.pause)

@@ -2,7 +2,7 @@
 -- which comes first, and slots as runs of equal steps: `0 100` is a hundred slots at that moment. So it is
 -- short, since it is stored, and a repeated call gets it again behind the time of that call.
 --
--- at ordinal since pause
+-- at highest ordinal since pause
 -- confirmed: count, (0 for none, or 1 slot)*
 -- outcomes:  count, (runs, (step, times)*, refused)*
 -- next, paced
@@ -41,7 +41,7 @@ local function refused(text, at, what)
 end
 
 function answer.text(a)
-  local text = { a.at, a.ordinal, a.since, a.pause, #a.confirmed }
+  local text = { a.at, a.highest, a.ordinal, a.since, a.pause, #a.confirmed }
   for _, slot in ipairs(a.confirmed) do
     text[#text + 1] = slot and 1 or 0
     if slot then

@@ -68,16 +68,17 @@ local function periods(rule, t)
   while rule.resets[next] and rule.resets[next] <= t do
     next = next + 1
   end
-  if not rule.resets[next] or next == 1 or t >= end_of(rule) then
+  local start, own = rule.resets[next - 1], rule.resets[next]
+  -- Of the period that ends with the first reset only what lies near that may still count.
+  if not own or t >= end_of(rule) or (next == 1 and t < own - rule.guard) then
     return {}
   end
-  local start, own = rule.resets[next - 1], rule.resets[next]
   local list = {}
   if t >= own - rule.guard and rule.resets[next + 1] then
     list[1] = rule.resets[next + 1]
   end
   list[#list + 1] = own
-  if t < start + rule.guard then
+  if start and t < start + rule.guard then
     list[#list + 1] = start
   end
   return list

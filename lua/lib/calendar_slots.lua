@@ -45,20 +45,31 @@ function calendar.take(rule, state, slot, cost)
   change(rule, state, slot, cost)
 end
 
+-- The use of the fullest period that counts at `t`; where none is known there is no room.
+local function most(rule, state, t)
+  local list = periods(rule, t)
+  if #list == 0 then
+    return rule.max
+  end
+  local used = 0
+  for _, reset in ipairs(list) do
+    used = math.max(used, state.used[reset] or 0)
+  end
+  return used
+end
+
+-- What a permit costs on top, in the periods of its slot.
+function calendar.charge(rule, state, now, slot, extra)
+  extra = math.min(extra, 2 * rule.max - most(rule, state, slot))
+  return extra > 0 and change(rule, state, slot, extra)
+end
+
 function calendar.give(rule, state, now, slot, cost)
   return change(rule, state, slot, -cost)
 end
 
 function calendar.left(rule, state, now)
-  local list = periods(rule, now)
-  if #list == 0 then
-    return 0
-  end
-  local most = 0
-  for _, reset in ipairs(list) do
-    most = math.max(most, state.used[reset] or 0)
-  end
-  return math.max(rule.max - most, 0)
+  return math.max(rule.max - most(rule, state, now), 0)
 end
 
 -- From when on this state equals a fresh one.

@@ -1,44 +1,68 @@
--- The limits of one call, laid out: several decided together, all or nothing.
+-- The limits of one call, laid out: several decided together, all or nothing. `costs` are what a permit takes of each,
+-- in their order; 0: it does not touch that one.
 --
--- desk: now; base (no slot is before it); resume (the end of the last pause); live (members, the caller
--- included); contended (others wait); limits; touched (something was booked, returned or exchanged: only
+-- desk: member (who calls); now; base (no slot is before it); resume (the end of the last pause); reach (slots that
+-- lie further ahead are far; one that does not takes its places in flight with it, a far one gets them when it is
+-- confirmed: who waits for a window must not keep those of others); highest (class in use); handed_in (now was);
+-- limits, each with live (members that use it, the caller included), contended (others wait) and burnt (what is free
+-- now of which this call has taken something); touched (something was booked, returned, settled or exchanged: only
 -- then is anything written).
 
 local desk = {}
+local far = {} -- See lib/far.lua.
 
 -- `unused`: nobody flies in its place.
-function desk.give(d, booked, unused)
-  for _, limit in ipairs(d.limits) do
-    if limit.kind.give(limit.rule, limit.state, d.now, booked.slot, booked.cost) then
+function desk.give(d, slot, costs, unused)
+  for at, limit in ipairs(d.limits) do
+    local cost = costs[at]
+    if cost > 0 and limit.kind.give(limit.rule, limit.state, d.now, slot, cost) then
       d.touched = true
       if unused and limit.kind == rolling then
-        rolling.ease(limit.rule, limit.state, d.now, booked.cost)
+        rolling.ease(limit.rule, limit.state, d.now, cost)
       end
     end
   end
 end
 
-local function take(d, limit, slot, cost, how)
+-- What a permit really cost is known: more than was booked for it, or less.
+function desk.settle(d, change)
+  local less = {}
+  for at, cost in ipairs(change.costs) do
+    less[at] = -cost
+  end
+  desk.give(d, change.slot, less, true)
+  for at, limit in ipairs(d.limits) do
+    local extra = change.costs[at]
+    if extra > 0 and limit.kind.charge(limit.rule, limit.state, d.now, change.slot, extra, d.resume) then
+      d.touched = true
+    end
+  end
+end
+
+function desk.take(d, limit, slot, cost, how)
   limit.kind.take(limit.rule, limit.state, slot, cost, how, d.resume)
   d.touched = true
 end
 
-function desk.smallest(d)
-  local least = math.huge
-  for _, limit in ipairs(d.limits) do
-    least = math.min(least, limit.kind.max(limit.rule))
+local function is_too_much(d, costs)
+  for at, limit in ipairs(d.limits) do
+    if costs[at] > limit.kind.max(limit.rule) then
+      return true
+    end
   end
-  return least
+  return false
 end
 
 -- The earliest slot that all limits agree on: `question` is earliest or room.
-local function agree(d, question, cost)
+local function agree(d, question, costs, class)
   local t = d.base
   -- What no limit ever admits would be looked for without end.
-  while cost <= desk.smallest(d) do
+  while not is_too_much(d, costs) do
     local before = t
-    for _, limit in ipairs(d.limits) do
-      t = limit.kind[question](limit.rule, limit.state, t, cost, d.resume)
+    for at, limit in ipairs(d.limits) do
+      if costs[at] > 0 then
+        t = limit.kind[question](limit.rule, limit.state, t, costs[at], d.resume, class)
+      end
     end
     -- With one limit its own word is final.
     if t == before or #d.limits == 1 then
@@ -48,84 +72,151 @@ local function agree(d, question, cost)
   return t
 end
 
-function desk.fit(d, cost)
-  return agree(d, 'earliest', cost)
+function desk.fit(d, costs, class)
+  return agree(d, 'earliest', costs, class)
 end
 
 -- Whether the limit itself allows nothing earlier than `slot`.
-local function decides(d, limit, slot, cost)
-  return slot > d.base and limit.kind.earliest(limit.rule, limit.state, slot - 1, cost, d.resume) >= slot
+function desk.decides(d, limit, slot, class, cost)
+  return cost > 0 and slot > d.base
+    and limit.kind.earliest(limit.rule, limit.state, slot - 1, cost, d.resume, class) >= slot
 end
 
-function desk.put(d, slot, cost)
-  for _, limit in ipairs(d.limits) do
-    local waited = decides(d, limit, slot, cost)
-    take(d, limit, slot, cost, { now = d.now, waited = waited, paces = waited or slot <= d.base })
+function desk.put(d, slot, costs, class)
+  for at, limit in ipairs(d.limits) do
+    if costs[at] > 0 then
+      local waited = desk.decides(d, limit, slot, class, costs[at])
+      local how = { now = d.now, class = class, waited = waited, paces = waited or slot <= d.base }
+      desk.take(d, limit, slot, costs[at], how)
+    end
   end
+  far.note(d, slot, costs, class)
 end
 
 -- Whether a slot cannot be booked: it lies beyond the resets handed in, or there is no such slot at all.
-function desk.is_beyond(d, slot, cost)
-  for _, limit in ipairs(d.limits) do
-    if limit.kind.beyond(limit.rule, slot) then
+function desk.is_beyond(d, slot, costs)
+  for at, limit in ipairs(d.limits) do
+    if costs[at] > 0 and limit.kind.beyond(limit.rule, slot) then
       return true
     end
   end
-  return cost > desk.smallest(d)
+  return is_too_much(d, costs)
+end
+
+-- How many share the limits of which others wait for the same; nil: nobody does.
+function desk.crowd(d, costs)
+  local live
+  for at, limit in ipairs(d.limits) do
+    if costs[at] > 0 and limit.contended then
+      live = math.max(live or 0, limit.live)
+    end
+  end
+  return live
+end
+
+-- Of a cold burst one call takes its part at most; the next has the rest.
+function desk.is_burnt(d, costs)
+  for at, limit in ipairs(d.limits) do
+    local part = math.max(math.floor(limit.kind.max(limit.rule) / limit.live), 1)
+    if limit.live > 1 and costs[at] > 0 and limit.burnt + costs[at] > part then
+      return true
+    end
+  end
+  return false
 end
 
 -- One that has passed gets the earliest room, out of order and pace and moving neither: sent to the tail
--- instead, a busy fleet loses half its quota. One that a pause or a lost state has swallowed is booked anew.
-local function exchange(d, booked, ours)
-  local anew = not ours or d.base == d.resume
-  local slot = agree(d, anew and 'earliest' or 'room', booked.cost)
-  if desk.is_beyond(d, slot, booked.cost) then
+-- instead, a busy fleet loses half its quota. One that a pause, a lost state or a higher class has swallowed (it is
+-- not `complete`) is booked anew.
+local function exchange(d, booked, complete)
+  local anew = not complete or d.base == d.resume
+  local slot = agree(d, anew and 'earliest' or 'room', booked.costs, booked.class)
+  if desk.is_beyond(d, slot, booked.costs) or places.lacking(d, slot, booked.costs) then
     return false
   end
+  places.take_at(d, slot, booked.costs)
   if anew then
-    desk.put(d, slot, booked.cost)
+    desk.put(d, slot, booked.costs, booked.class)
     return slot
   end
-  for _, limit in ipairs(d.limits) do
-    take(d, limit, slot, booked.cost, { now = d.now, waited = false, paces = false })
+  for at, limit in ipairs(d.limits) do
+    if booked.costs[at] > 0 then
+      local how = { now = d.now, class = booked.class, waited = false, paces = false }
+      desk.take(d, limit, slot, booked.costs[at], how)
+    end
   end
+  far.note(d, slot, booked.costs, booked.class)
   return slot
 end
 
--- Slots at `from` and later are kept; the others are exchanged, false where nothing can be had yet. All of these are
--- given back before any is booked: they make room for each other.
+-- Slots at `from` and later are kept, unless somebody else has them now or there is no place in flight for them; the
+-- others are exchanged; false where nothing can be had yet. All of these are given back before any is booked: they
+-- make room for each other.
 function desk.confirm(d, confirms, ours, from)
-  local slots = {}
+  local slots, complete = {}, {}
   for at, booked in ipairs(confirms) do
-    if ours and booked.slot >= from then
+    local own
+    if ours then
+      complete[at], own = far.redeem(d, booked)
+    end
+    local keeps = complete[at] and booked.slot >= from
+    if keeps and not places.full(d, booked.costs) then
+      places.take(d, booked.costs)
+      far.note(d, booked.slot, booked.costs, booked.class)
       slots[at] = booked.slot
+      far.note(d, booked.slot, booked.costs, booked.class)
     elseif ours then
-      desk.give(d, booked, false)
+      desk.give(d, booked.slot, own, keeps)
+      if keeps then
+        slots[at] = false
+      end
     end
   end
   for at, booked in ipairs(confirms) do
-    slots[at] = slots[at] or exchange(d, booked, ours)
+    if slots[at] == nil then
+      slots[at] = exchange(d, booked, complete[at])
+    end
   end
   return slots
 end
 
--- `slot` and the limit that allows none earlier (counted from 0), unless it is the pause (-1).
-function desk.refusal(d, slot, cost, start)
+-- The earliest slot, and whose far slot it is if a lower class has to give it up.
+function desk.best(d, costs, class)
+  local slot = desk.fit(d, costs, class)
+  local found = slot > d.base and far.best(d, costs, class, slot)
+  if found then
+    return found.slot, found
+  end
+  return slot
+end
+
+-- Before this nothing can be had by who wants the same, also not what others may have to give up. `stop`: where the
+-- round ended.
+function desk.outlook(d, want, stop)
+  local slot = stop or desk.fit(d, want.costs, want.class)
+  return far.first_below(d, want.costs, want.class, slot) or slot
+end
+
+-- `slot` and the limit that allows none earlier (counted from 0), unless it is the pause or there is none (-1).
+function desk.refusal(d, slot, want, start)
   if slot == d.base and d.base > start then
     return { at = slot, limit = -1 }
   end
   for at, limit in ipairs(d.limits) do
-    if decides(d, limit, slot, cost) then
+    if desk.decides(d, limit, slot, want.class, want.costs[at]) then
       return { at = slot, limit = at - 1 }
     end
   end
-  return { at = slot, limit = 0 }
+  return { at = slot, limit = #d.limits > 0 and 0 or -1 }
 end
 
 function desk.is_paced(d, next)
   local limit = d.limits[next.limit + 1]
   if limit and limit.kind == rolling then
     return rolling.is_paced(limit.rule, limit.state, next.at, d.resume)
+  end
+  if limit and limit.kind == flight then
+    return limit.state.line[d.member] ~= nil
   end
   return limit ~= nil and limit.kind == token_bucket and next.at > d.base
 end

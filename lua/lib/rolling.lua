@@ -1,7 +1,7 @@
 -- At most `max` in every interval of length `span`: a token comes back one span after its slot.
 --
 -- rule:   max, span (window and guard), cell (width), slack, paced. Times in microseconds.
--- stored: a HASH with limit, used, tail, pace, pace_rem, paced_until, and the log as a LIST beside it.
+-- stored: a HASH with limit, used, tails, pace, pace_rem, paced_until, and the log as a LIST beside it.
 -- state:  the same with `log` for the list.
 
 local rolling = {}
@@ -15,16 +15,20 @@ end
 
 -- The state, and whether it was there: a hash without its log is a loss like no hash at all.
 function rolling.load(key, rule)
-  local row = redis.call('HMGET', key, 'used', 'tail', 'pace', 'pace_rem', 'paced_until')
+  local row = redis.call('HMGET', key, 'used', 'tails', 'pace', 'pace_rem', 'paced_until')
   local used = tonumber(row[1] or 0)
   local log = stored.list(rule.log_key, used)
   if not row[1] or (used > 0 and log.len == 0) then
     stored.clear(log)
-    return { log = log, tail = 0, pace = 0, pace_rem = 0, paced_until = 0 }, false
+    return { log = log, tails = { 0, 0, 0 }, pace = 0, pace_rem = 0, paced_until = 0 }, false
+  end
+  local tails = {}
+  for tail in string.gmatch(row[2], '%d+') do
+    tails[#tails + 1] = tonumber(tail)
   end
   return {
     log = log,
-    tail = tonumber(row[2]),
+    tails = tails,
     pace = tonumber(row[3]),
     pace_rem = tonumber(row[4]),
     paced_until = tonumber(row[5]),
@@ -32,7 +36,11 @@ function rolling.load(key, rule)
 end
 
 function rolling.save(key, rule, state, text)
-  redis.call('HSET', key, 'limit', text, 'used', whole(state.log.used), 'tail', whole(state.tail),
+  local tails = {}
+  for class, tail in ipairs(state.tails) do
+    tails[class] = whole(tail)
+  end
+  redis.call('HSET', key, 'limit', text, 'used', whole(state.log.used), 'tails', table.concat(tails, ' '),
     'pace', whole(state.pace), 'pace_rem', whole(state.pace_rem), 'paced_until', whole(state.paced_until))
   stored.save(state.log)
 end
@@ -63,10 +71,10 @@ function rolling.prune(rule, state, now)
   cells.drop_until(state.log, now - rule.span)
 end
 
--- The earliest slot from `t` on: in order, paced where the state says so, with room. `resume` is the end
+-- The earliest slot from `t` on: in the order of its class (0 before 1 before 2), paced where the state says so, with room. `resume` is the end
 -- of the last pause (0: none), from which the stream starts paced; `t` is not before it.
-function rolling.earliest(rule, state, t, cost, resume)
-  t = math.max(t, state.tail)
+function rolling.earliest(rule, state, t, cost, resume, class)
+  t = math.max(t, state.tails[class + 1])
   if rolling.is_paced(rule, state, t, resume) then
     t = math.max(t, state.pace)
   end

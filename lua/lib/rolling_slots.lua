@@ -72,12 +72,21 @@ function rolling.room(rule, state, t, cost)
   end
 end
 
+-- The next slot is as much later as `cost` takes of a saturated stream.
+local function pace_on(rule, state, place, cost, resume)
+  local base = math.max(state.pace, resume, place - rule.slack)
+  local rem = base == state.pace and state.pace_rem or 0
+  local step
+  step, state.pace_rem = spacing(cost, rule.span, rule.max, rem)
+  state.pace = base + step
+end
+
 -- A slot that waits for ANOTHER limit moves neither order nor pace, else a saturated route would hold up
 -- the rest.
 function rolling.take(rule, state, slot, cost, how, resume)
   cells.add(state.log, rule.cell, slot, cost)
   if how.waited then
-    state.tail = math.max(state.tail, slot)
+    state.tails[how.class + 1] = math.max(state.tails[how.class + 1], slot)
   end
   if not rule.paced then
     return
@@ -92,17 +101,38 @@ function rolling.take(rule, state, slot, cost, how, resume)
   if how.paces then
     -- What is free now has its place now, also if the reply takes a while: else a far replica would leave a
     -- hole before each of its slots.
-    local place = how.waited and slot or how.now
-    local base = math.max(state.pace, resume, place - rule.slack)
-    local rem = base == state.pace and state.pace_rem or 0
-    local step
-    step, state.pace_rem = spacing(cost, rule.span, rule.max, rem)
-    state.pace = base + step
+    pace_on(rule, state, how.waited and slot or how.now, cost, resume)
   end
 end
 
+-- What a permit costs on top of what was booked, at its slot; the stream slows down by as much, but never for longer
+-- than until one further window has passed.
+function rolling.charge(rule, state, now, slot, extra, resume)
+  extra = math.min(extra, 2 * rule.max - state.log.used)
+  if extra <= 0 or slot <= now - rule.span then
+    return false
+  end
+  cells.add(state.log, rule.cell, slot, extra)
+  if rule.paced then
+    if state.log.used >= rule.max then
+      state.paced_until = math.max(state.paced_until, math.max(slot, now) + 2 * rule.span)
+    end
+    local pace, pace_rem = state.pace, state.pace_rem
+    pace_on(rule, state, now, extra, resume)
+    local latest = slot + 2 * rule.span
+    if state.pace > latest then
+      if pace < latest then
+        pace, pace_rem = latest, 0
+      end
+      state.pace, state.pace_rem = pace, pace_rem
+    end
+  end
+  return true
+end
+
+-- Not of a window that is over: others may lie in the same cell.
 function rolling.give(rule, state, now, slot, cost)
-  return cells.remove(state.log, rule.cell, slot, cost)
+  return slot > now - rule.span and cells.remove(state.log, rule.cell, slot, cost)
 end
 
 -- What came back unused leaves its place in the pace, too: else a fleet that books ahead and gives back would be
@@ -130,5 +160,5 @@ end
 function rolling.idle_at(rule, state)
   local last = cells.last(state.log)
   local free = last and last.latest + rule.span or 0
-  return math.max(free, state.paced_until, state.pace, state.tail)
+  return math.max(free, state.paced_until, state.pace, unpack(state.tails))
 end

@@ -2,7 +2,7 @@
 --
 -- rule:   capacity, tokens, period, cell. Times in microseconds; tokens and period are reduced.
 -- stored: a HASH with limit, tokens, last_time, rem, tail, held.
--- bucket: tokens    whole tokens at last_time
+-- bucket: tokens    whole tokens at last_time; below zero it is a debt
 --         last_time when they were counted; in the future it is when the last token was promised: nothing
 --                   before then
 --         rem       parts of a token on top, in 1/period
@@ -81,10 +81,12 @@ function token_bucket.prune(rule, bucket, now, resume)
   refill(rule, bucket, now)
 end
 
--- After a pause the bucket starts empty: nobody stampedes.
+-- After a pause the bucket starts empty: nobody stampedes. A debt stays.
 function restart(rule, bucket, resume)
   if bucket.last_time < resume then
     token_bucket.prune(rule, bucket, resume)
-    bucket.tokens, bucket.rem = 0, 0
+    if bucket.tokens >= 0 then
+      bucket.tokens, bucket.rem = 0, 0
+    end
   end
 end

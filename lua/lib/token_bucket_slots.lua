@@ -62,6 +62,17 @@ function token_bucket.take(rule, bucket, slot, cost, how, resume)
   end
 end
 
+-- What a permit costs on top. Nothing that was charged before can be given back to it any more.
+function token_bucket.charge(rule, bucket, now, slot, extra)
+  extra = math.min(extra, rule.capacity + bucket.tokens)
+  if extra <= 0 then
+    return false
+  end
+  bucket.tokens = bucket.tokens - extra
+  bucket.tail = 0
+  return true
+end
+
 -- Gives back only if nothing was charged since: a bucket that was full in between has lost the token
 -- already, and a later slot may rest on it. What is held aside stays: its cell may hold others' tokens.
 function token_bucket.give(rule, bucket, now, slot, cost)
@@ -84,7 +95,7 @@ function token_bucket.left(rule, bucket, now, resume)
   local later = copy(bucket)
   restart(rule, later, resume)
   token_bucket.prune(rule, later, now)
-  return later.tokens
+  return math.max(later.tokens, 0)
 end
 
 -- From when on this state equals a fresh one.

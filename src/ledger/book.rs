@@ -1,24 +1,35 @@
 //! Booking: what a provider has booked, by whom, and one call to it.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use super::{
     Micros,
-    call::{Answer, Call, Generation, Reply},
-    desk::{Desk, Round},
+    call::{Answer, Call, Class, Costs, Generation, Reply},
+    crowd::Crowd,
+    desk::{Desk, Round, Seat},
+    far::Far,
     limits::{Rule, State, Taking},
+    tightest,
 };
 
-/// A member heard of within this time shares what is free.
-const LIVE: Micros = 1_500_000;
-/// A member unseen for this long has left.
+/// What a member was told is forgotten when it was unseen for this long.
 const GONE: Micros = 60_000_000;
+/// So many states are kept in any case.
+const FEW: usize = 1_024;
 
 /// A limit under the name of its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     pub name: String,
     pub rule: Rule,
+    /// A shared store notices if it loses the state of this one. Not where there are as many as credentials.
+    pub watched: bool,
+}
+
+impl Named {
+    pub fn new(name: impl Into<String>, rule: Rule) -> Self {
+        Self { name: name.into(), rule, watched: true }
+    }
 }
 
 /// All state of one provider.
@@ -26,15 +37,31 @@ pub struct Named {
 pub struct Ledger {
     generation: Generation,
     pause: Micros,
-    members: BTreeMap<u64, Member>,
-    limits: BTreeMap<String, State>,
+    members: HashMap<u64, Member>,
+    limits: HashMap<String, Shared>,
+    /// Members that have a place in flight coming, who do not know it yet.
+    woken: Vec<u64>,
+    /// More states than this, and those that say nothing any more are dropped.
+    crowded: usize,
+    /// When that was done last.
+    swept: Micros,
 }
 
+/// A limit as all who use it see it.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    /// `None`: as a fresh one.
+    state: Option<State>,
+    /// From when on it is as a fresh one.
+    idle: Micros,
+    crowd: Crowd,
+    far: Far,
+}
+
+/// What a member was told last.
 #[derive(Clone, Debug)]
 struct Member {
     seen: Micros,
-    /// It has callers queued until about then.
-    waits: Micros,
     /// The last slot it was given.
     last: Micros,
     number: i64,
@@ -55,8 +82,11 @@ impl Ledger {
         Self {
             generation: Generation { ordinal: 1, since: now },
             pause: 0,
-            members: BTreeMap::new(),
-            limits: BTreeMap::new(),
+            members: HashMap::new(),
+            limits: HashMap::new(),
+            woken: Vec::new(),
+            crowded: FEW,
+            swept: now,
         }
     }
 
@@ -67,11 +97,15 @@ impl Ledger {
     }
 
     pub fn peek(&self, now: Micros, limits: &[Named]) -> Option<Peek> {
-        let mut desk = self.open(now, limits)?;
+        let mut desk = self.open(now, limits, 0)?;
         desk.prune();
         let start = now.max(self.pause);
-        let limits = desk.limits.iter().map(|(rule, state)| {
-            (state.left(rule, now, self.pause), state.earliest(rule, start, 1, self.pause))
+        let limits = desk.limits.iter().map(|Seat { rule, state, .. }| {
+            let next = match (rule, state) {
+                (Rule::Flight(rule), State::Flight(state)) => state.earliest(rule, start),
+                _ => state.earliest(rule, start, 1, 1, self.pause),
+            };
+            (state.left(rule, now, self.pause), next)
         });
         Some(Peek { now, pause: self.pause, limits: limits.collect() })
     }
@@ -79,28 +113,62 @@ impl Ledger {
     /// What [`book`](Self::book) says to a lone caller that wants one permit now, if it can have it: charged in
     /// place, without the copy that a refusal needs. Tells the limit with the least left, and how much. Only
     /// for a clock that never steps back: what has passed is dropped even if there is no permit.
-    pub fn take_now(&mut self, now: Micros, limits: &[Named], cost: i64) -> Option<(usize, i64)> {
+    pub fn take_now(
+        &mut self,
+        now: Micros,
+        limits: &[Named],
+        costs: &Costs,
+        class: Class,
+    ) -> Option<(usize, i64)> {
         let resume = self.pause;
-        for Named { name, rule } in limits {
-            if resume > now || cost > rule.max() || !rule.covers(now) || rule.beyond(now) {
+        if resume > now {
+            return None;
+        }
+        for (Named { name, rule, .. }, cost) in limits.iter().zip(costs.iter()) {
+            // A place in flight has a holder: only a booking names one.
+            let held = matches!(rule, Rule::Flight(_));
+            if held || cost > rule.max() || !rule.covers(now) || rule.beyond(now) {
                 return None;
             }
-            let state = match self.limits.get_mut(name) {
-                Some(state) => state,
-                None => self.limits.entry(name.clone()).or_insert(rule.fresh()),
-            };
+            let state = self.state(name, rule);
             state.prune(rule, now, resume);
-            if state.earliest(rule, now, cost, resume) > now {
+            if cost > 0 && state.earliest(rule, now, class, cost, resume) > now {
                 return None;
             }
         }
-        let how = Taking { now, waited: false, paces: true };
-        let left = limits.iter().enumerate().filter_map(|(at, Named { name, rule })| {
-            let state = self.limits.get_mut(name)?;
-            state.take(rule, now, cost, how, resume);
-            Some((at, state.left(rule, now, resume)))
-        });
-        left.min_by_key(|(_, left)| *left)
+        let how = Taking { now, class, waited: false, paces: true };
+        let mut left = Vec::with_capacity(limits.len());
+        for (Named { name, rule, .. }, cost) in limits.iter().zip(costs.iter()) {
+            let shared = self.limits.get_mut(name)?;
+            let state = shared.state.as_mut()?;
+            if cost > 0 {
+                state.take(rule, now, cost, how, resume);
+                shared.idle = state.idle_at(rule);
+            }
+            left.push(state.left(rule, now, resume));
+        }
+        self.forget_the_idle(now);
+        let tightest = tightest(&left, limits.iter().map(|limit| &limit.rule));
+        Some((tightest, left.get(tightest).copied().unwrap_or(0)))
+    }
+
+    fn state(&mut self, name: &str, rule: &Rule) -> &mut State {
+        // Not by an entry, which would take a name of its own each time.
+        if self.limits.get(name).is_none_or(|shared| shared.state.is_none()) {
+            self.limits.entry(name.to_owned()).or_default().state = Some(rule.fresh());
+        }
+        let shared = self.limits.get_mut(name).and_then(|shared| shared.state.as_mut());
+        shared.unwrap_or_else(|| unreachable!("it was put there"))
+    }
+
+    /// Members whose turn it is now, under a limit of calls in flight: whoever called must tell them.
+    pub fn take_woken(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.woken)
+    }
+
+    /// Limits with a state, and members that are remembered.
+    pub fn kept(&self) -> (usize, usize) {
+        (self.limits.len(), self.members.len())
     }
 
     pub fn generation(&self) -> Generation {
@@ -108,40 +176,52 @@ impl Ledger {
     }
 
     pub fn book(&mut self, now: Micros, limits: &[Named], call: &Call) -> Reply {
-        if let Some(member) = self.members.get(&call.member).filter(|member| member.number == call.number) {
+        let known = self.members.get(&call.member).filter(|member| member.seen > now - GONE);
+        if let Some(member) = known.filter(|member| member.number == call.number) {
             return Reply::Booked(Answer { now, ..member.answer.clone() });
         }
-        let Some(mut desk) = self.open(now, limits) else { return Reply::Stale(now) };
-        self.members.retain(|_, member| member.seen > now - GONE);
-        let others = || self.members.iter().filter(|(id, _)| **id != call.member).map(|(_, member)| member);
-        desk.live = 1 + others().filter(|member| member.seen.max(member.waits) > now - LIVE).count() as i64;
-        desk.contended = others().any(|member| member.waits > now);
-        let before = self.members.get(&call.member).map_or(0, |member| member.last);
+        let before = known.map_or(0, |member| member.last);
+        let Some(mut desk) = self.open(now, limits, call.member) else { return Reply::Stale(now) };
+        let entitled = desk.entitled();
+        for (seat, limit) in desk.limits.iter_mut().zip(limits) {
+            if let Some(shared) = self.limits.get(&limit.name) {
+                seat.live = 1 + shared.crowd.live(now, call.member);
+                seat.contended = shared.crowd.is_waiting(now, call.member);
+            }
+        }
         desk.prune();
+        desk.seat(&call.places);
+        desk.meet(&call.wants);
 
         let ours = call.generation == Some(self.generation);
         if ours {
             for booked in &call.returns {
-                desk.give(*booked, true);
+                let (_, own) = desk.redeem(booked);
+                desk.give(&own, true);
             }
+            call.settles.iter().for_each(|change| desk.settle(change));
         }
         let start = now + call.lead;
         desk.base = start.max(self.pause);
-        let reach = call.horizon / 10 * 8;
+        let reach = call.reach();
+        desk.reach = reach;
         let confirmed = desk.confirm(&call.confirms, ours, (start - call.late).max(self.pause));
         let far_held = confirmed.iter().flatten().any(|&slot| slot > now + reach);
-        let mut round = Round::begin(&desk, start, reach, before, far_held);
+        let mut round = Round::begin(start, reach, before, far_held);
         let outcomes: Vec<_> = call.wants.iter().map(|want| desk.serve(want, &mut round)).collect();
-        let next = call
-            .wants
-            .last()
-            .map(|want| desk.refusal(round.stop.unwrap_or_else(|| desk.fit(want.cost)), want.cost, start));
+        let next = call.wants.last().map(|want| match round.full {
+            Some((limit, _)) => desk.no_place(limit),
+            None => desk.refusal(desk.outlook(want, round.stop), want, start),
+        });
+        desk.queue(round.full);
         let asked: u32 = call.wants.iter().map(|want| want.count).sum();
         let unserved = asked - round.granted - round.refused;
         let waits = call.more || unserved > 0;
 
         let answer = Answer {
             now,
+            decided: now,
+            highest: desk.highest,
             generation: self.generation,
             pause: self.pause,
             confirmed,
@@ -150,39 +230,64 @@ impl Ledger {
             next,
             left: desk.left(),
         };
-        // A refusal leaves no trace, not even of what was pruned for it: the clock may step back.
-        if desk.touched {
-            for (limit, (_, state)) in limits.iter().zip(desk.limits) {
-                self.limits.insert(limit.name.clone(), state);
+        self.woken.extend(desk.entitled().into_iter().filter(|member| !entitled.contains(member)));
+        let until = if waits { round.last.max(now) + 2 * reach } else { now };
+        let Desk { limits: seats, touched, .. } = desk;
+        for (limit, Seat { rule, state, far, .. }) in limits.iter().zip(seats) {
+            let shared = self.limits.entry(limit.name.clone()).or_default();
+            shared.far = far;
+            // A refusal leaves no trace, not even of what was pruned for it: the clock may step back.
+            if touched {
+                shared.idle = state.idle_at(rule);
+                shared.state = Some(state);
             }
+            shared.crowd.tell(now, call.member, until, call.goodbye);
         }
-        // Who says goodbye counts as live no more. What it was told is kept as for any other: a repeated
-        // goodbye must not give its permits back twice.
-        let seen = if call.goodbye { now - LIVE } else { now };
-        let waits = if waits && !call.goodbye { round.last.max(now) + 2 * reach } else { 0 };
-        let member =
-            Member { seen, waits, last: round.last.max(before), number: call.number, answer: answer.clone() };
+        // Who says goodbye is remembered as any other: a repeated goodbye must not give its permits back twice.
+        let last = round.last.max(before);
+        let member = Member { seen: now, last, number: call.number, answer: answer.clone() };
         self.members.insert(call.member, member);
+        self.forget_the_idle(now);
         Reply::Booked(answer)
     }
 
     /// The states a call is about, out of the ledger.
-    fn open<'a>(&self, now: Micros, limits: &'a [Named]) -> Option<Desk<'a>> {
+    fn open<'a>(&self, now: Micros, limits: &'a [Named], member: u64) -> Option<Desk<'a>> {
         if !limits.iter().all(|limit| limit.rule.covers(now)) {
             return None;
         }
-        let limits = limits.iter().map(|limit| {
-            let state = self.limits.get(&limit.name).cloned();
-            (&limit.rule, state.unwrap_or_else(|| limit.rule.fresh()))
+        let limits = limits.iter().map(|Named { name, rule, .. }| {
+            let shared = self.limits.get(name);
+            let state = shared.and_then(|shared| shared.state.clone()).unwrap_or_else(|| rule.fresh());
+            let far = shared.map(|shared| shared.far.clone()).unwrap_or_default();
+            Seat { rule, state, far, live: 1, contended: false, burnt: 0 }
         });
+        let limits = limits.collect();
         Some(Desk {
+            member,
             now,
             base: now,
             resume: self.pause,
-            live: 1,
-            contended: false,
+            reach: 0,
+            highest: 0,
             touched: false,
-            limits: limits.collect(),
+            limits,
         })
+    }
+
+    /// Scopes come and go: what says nothing any more is dropped, whenever there is twice as much as was left the
+    /// last time; and if there is much, from time to time.
+    fn forget_the_idle(&mut self, now: Micros) {
+        let kept = self.members.len() + self.limits.len();
+        if kept < self.crowded && (kept < FEW || now < self.swept + GONE) {
+            return;
+        }
+        self.swept = now;
+        self.members.retain(|_, member| member.seen > now - GONE);
+        self.limits.retain(|_, shared| {
+            shared.crowd.forget(now);
+            shared.idle > now || !shared.crowd.is_empty() || !shared.far.is_idle(now)
+        });
+        self.crowded = FEW.max(2 * (self.members.len() + self.limits.len()));
     }
 }

@@ -34,9 +34,9 @@ impl Rule {
         }
     }
 
-    /// Whether it can be counted in doubles, as Lua does.
+    /// Whether it can be counted in doubles, as Lua does: twice the capacity, since there may be a debt.
     pub fn is_exact(&self) -> bool {
-        self.capacity.checked_mul(self.period).is_some_and(|parts| parts <= 1 << 53)
+        self.capacity.checked_mul(self.period).is_some_and(|parts| parts <= 1 << 52)
     }
 
     /// How long `parts` of a token (in 1/`period`) take to come, rounded up: against the caller.
@@ -52,7 +52,7 @@ impl Rule {
 /// Missing means empty at the beginning of time: by now it is full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Whole tokens at `last_time`, and `rem` parts of one in 1/`period`. A `last_time` in the future is
+    /// Whole tokens at `last_time`, and `rem` parts of one in 1/`period`; below zero it is a debt. A `last_time` in the future is
     /// when the last token was promised: nothing before then.
     pub tokens: i64,
     pub last_time: Micros,
@@ -98,16 +98,18 @@ impl State {
             // In the microsecond in which it gets full what that is too long is carried: else rounding
             // would cost a little of every token.
             let parts = self.tokens * rule.period + self.rem + elapsed * rule.tokens;
-            (self.tokens, self.rem) = (parts / rule.period, parts % rule.period);
+            (self.tokens, self.rem) = (parts.div_euclid(rule.period), parts.rem_euclid(rule.period));
         }
         self.last_time = now;
     }
 
-    /// After a pause the bucket starts empty: nobody stampedes.
+    /// After a pause the bucket starts empty: nobody stampedes. A debt stays.
     fn resume(&mut self, rule: &Rule, resume: Micros) {
         if self.last_time < resume {
             self.prune(rule, resume);
-            (self.tokens, self.rem) = (0, 0);
+            if self.tokens >= 0 {
+                (self.tokens, self.rem) = (0, 0);
+            }
         }
     }
 
@@ -144,6 +146,17 @@ impl State {
         }
     }
 
+    /// What a permit costs on top. Nothing that was charged before can be given back to it any more.
+    pub fn charge(&mut self, rule: &Rule, extra: i64) -> bool {
+        let extra = extra.min(rule.capacity + self.tokens);
+        if extra <= 0 {
+            return false;
+        }
+        self.tokens -= extra;
+        self.tail = 0;
+        true
+    }
+
     /// Gives back only if nothing was charged since: a bucket that was full in between has lost the token
     /// already, and a later slot may rest on it. What is held aside stays: its cell may hold others' tokens.
     pub fn give(&mut self, rule: &Rule, now: Micros, slot: Micros, cost: i64) -> bool {
@@ -166,7 +179,7 @@ impl State {
         let mut then = self.clone();
         then.resume(rule, resume);
         then.prune(rule, now);
-        then.tokens
+        then.tokens.max(0)
     }
 
     pub fn idle_at(&self, rule: &Rule) -> Micros {

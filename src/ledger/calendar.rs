@@ -31,12 +31,16 @@ impl Rule {
     }
 
     fn periods(&self, t: Micros) -> Option<Periods> {
-        let next = self.resets.iter().position(|&reset| reset > t).filter(|&at| at > 0 && t < self.end())?;
-        let (start, own) = (self.resets[next - 1], self.resets[next]);
+        let next = self.resets.iter().position(|&reset| reset > t).filter(|_| t < self.end())?;
+        let own = self.resets[next];
+        // Of the period that ends with the first reset only what lies near that may still count.
+        if next == 0 && t < own - self.guard {
+            return None;
+        }
         Some(Periods {
             own,
             // The provider's clock is not ours: near a reset a slot may land on either side of it.
-            before: (t < start + self.guard).then_some(start),
+            before: self.resets[..next].last().copied().filter(|start| t < start + self.guard),
             after: (t >= own - self.guard).then(|| self.resets.get(next + 1).copied()).flatten(),
         })
     }
@@ -73,6 +77,12 @@ impl State {
         self.change(rule, slot, cost);
     }
 
+    /// What a permit costs on top, in the periods of its slot.
+    pub fn charge(&mut self, rule: &Rule, slot: Micros, extra: i64) -> bool {
+        let extra = extra.min(2 * rule.max - self.most(rule, slot));
+        extra > 0 && self.change(rule, slot, extra)
+    }
+
     pub fn give(&mut self, rule: &Rule, slot: Micros, cost: i64) -> bool {
         self.change(rule, slot, -cost)
     }
@@ -93,11 +103,15 @@ impl State {
     }
 
     pub fn left(&self, rule: &Rule, now: Micros) -> i64 {
+        (rule.max - self.most(rule, now)).max(0)
+    }
+
+    /// The use of the fullest period that counts at `t`; where none is known there is no room.
+    fn most(&self, rule: &Rule, t: Micros) -> i64 {
         let used = |end: Micros| self.used.get(&end).copied().unwrap_or(0);
-        rule.periods(now).map_or(0, |periods| {
-            let most =
-                [Some(periods.own), periods.before, periods.after].into_iter().flatten().map(used).max();
-            (rule.max - most.unwrap_or(0)).max(0)
+        rule.periods(t).map_or(rule.max, |periods| {
+            let ends = [Some(periods.own), periods.before, periods.after];
+            ends.into_iter().flatten().map(used).max().unwrap_or(0)
         })
     }
 

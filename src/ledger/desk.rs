@@ -2,7 +2,8 @@
 
 use super::{
     Micros,
-    call::{Booked, Outcome, Refused, Want},
+    call::{Booked, Class, Costs, Outcome, Refused, Want},
+    far::{Far, Found},
     limits::{Rule, State, Taking},
 };
 
@@ -10,85 +11,112 @@ use super::{
 #[derive(Default)]
 pub struct Round {
     start: Micros,
-    reach: Micros,
     /// The last slot it was given before.
     before: Micros,
     /// Slot time one call may take while others wait.
     quantum: Micros,
-    /// Permits that are free now that one call may take.
-    burst: i64,
     far_held: bool,
     pub granted: u32,
     pub refused: u32,
     used: Micros,
-    burnt: i64,
     pub last: Micros,
     /// Not granted: the slot at which the round ended.
     pub stop: Option<Micros>,
-    /// The last refusal, with its cost and budget: who asks for no less and waits no longer shares it.
-    dead: Option<(i64, Micros, Refused)>,
+    /// It ended because this limit has not so many places in flight.
+    pub full: Option<(usize, i64)>,
+    /// The last refusal, with its costs, class and budget: who asks for no less, is no better and waits no longer
+    /// shares it.
+    dead: Option<(Costs, Class, Micros, Refused)>,
 }
 
 impl Round {
-    pub fn begin(desk: &Desk<'_>, start: Micros, reach: Micros, before: Micros, far_held: bool) -> Self {
-        Self {
-            start,
-            reach,
-            before,
-            quantum: reach,
-            burst: if desk.live > 1 { (desk.smallest() / desk.live).max(1) } else { i64::MAX },
-            far_held,
-            ..Self::default()
-        }
+    pub fn begin(start: Micros, reach: Micros, before: Micros, far_held: bool) -> Self {
+        Self { start, before, quantum: reach, far_held, ..Self::default() }
     }
 }
 
 /// The limits of one call, laid out.
 pub struct Desk<'a> {
+    /// Who calls.
+    pub member: u64,
     pub now: Micros,
     pub base: Micros,
     pub resume: Micros,
-    pub live: i64,
-    pub contended: bool,
-    /// Something was booked, returned or exchanged.
+    /// Slots that lie further ahead are far. One that does not takes its places in flight with it; a far one gets them
+    /// when it is confirmed: who waits for a window must not keep those of others.
+    pub reach: Micros,
+    /// The highest class in use: nobody takes its slots.
+    pub highest: Class,
+    /// Something was booked, returned, settled or exchanged.
     pub touched: bool,
-    pub limits: Vec<(&'a Rule, State)>,
+    pub limits: Vec<Seat<'a>>,
+}
+
+/// A limit as one call finds it.
+pub struct Seat<'a> {
+    pub rule: &'a Rule,
+    pub state: State,
+    /// Slots that may still be had by others.
+    pub far: Far,
+    /// Members that use it, the caller included.
+    pub live: i64,
+    /// Others wait.
+    pub contended: bool,
+    /// What is free now of which this call has taken something.
+    pub burnt: i64,
+}
+
+impl Seat<'_> {
+    /// Of a cold burst one call takes its part at most; the next has the rest.
+    fn is_burnt(&self, cost: i64) -> bool {
+        self.live > 1 && cost > 0 && self.burnt + cost > (self.rule.max() / self.live).max(1)
+    }
 }
 
 impl Desk<'_> {
     pub fn prune(&mut self) {
-        for (rule, state) in &mut self.limits {
+        for Seat { rule, state, .. } in &mut self.limits {
             state.prune(rule, self.now, self.resume);
         }
     }
 
     /// `unused`: nobody flies in its place.
-    pub fn give(&mut self, booked: Booked, unused: bool) {
-        for (rule, state) in &mut self.limits {
-            let found = state.give(rule, self.now, booked.slot, booked.cost);
-            self.touched |= found;
-            if found && unused {
-                state.ease(rule, self.now, booked.cost);
+    pub fn give(&mut self, booked: &Booked, unused: bool) {
+        for (Seat { rule, state, .. }, cost) in self.limits.iter_mut().zip(booked.costs.iter()) {
+            if cost > 0 && state.give(rule, self.now, booked.slot, cost) {
+                self.touched = true;
+                if unused {
+                    state.ease(rule, self.now, cost);
+                }
             }
         }
     }
 
+    /// What a permit really cost is known: more than was booked for it, or less.
+    pub fn settle(&mut self, change: &Booked) {
+        let less = change.costs.iter().map(|cost| -cost).collect();
+        self.give(&Booked { costs: less, ..change.clone() }, true);
+        for (Seat { rule, state, .. }, extra) in self.limits.iter_mut().zip(change.costs.iter()) {
+            self.touched |= extra > 0 && state.charge(rule, self.now, change.slot, extra, self.resume);
+        }
+    }
+
     /// The earliest slot that all limits agree on.
-    pub fn fit(&self, cost: i64) -> Micros {
-        self.agree(cost, |rule, state, t| state.earliest(rule, t, cost, self.resume))
+    pub fn fit(&self, costs: &Costs, class: Class) -> Micros {
+        self.agree(costs, |rule, state, t, cost| state.earliest(rule, t, class, cost, self.resume))
     }
 
-    fn earliest_room(&self, cost: i64) -> Micros {
-        self.agree(cost, |rule, state, t| state.room(rule, t, cost, self.resume))
+    fn earliest_room(&self, costs: &Costs) -> Micros {
+        self.agree(costs, |rule, state, t, cost| state.room(rule, t, cost, self.resume))
     }
 
-    fn agree(&self, cost: i64, earliest: impl Fn(&Rule, &State, Micros) -> Micros) -> Micros {
+    fn agree(&self, costs: &Costs, earliest: impl Fn(&Rule, &State, Micros, i64) -> Micros) -> Micros {
         let mut t = self.base;
         // What no limit ever admits would be looked for without end.
-        while cost <= self.smallest() {
+        while !self.is_too_much(costs) {
             let before = t;
-            for (rule, state) in &self.limits {
-                t = earliest(rule, state, t);
+            for (Seat { rule, state, .. }, cost) in self.limits.iter().zip(costs.iter()) {
+                t = if cost > 0 { earliest(rule, state, t, cost) } else { t };
             }
             // With one limit its own word is final.
             if t == before || self.limits.len() == 1 {
@@ -99,59 +127,82 @@ impl Desk<'_> {
     }
 
     /// Whether the limit itself allows nothing earlier than `slot`.
-    fn decides(&self, rule: &Rule, state: &State, slot: Micros, cost: i64) -> bool {
-        slot > self.base && state.earliest(rule, slot - 1, cost, self.resume) >= slot
+    pub fn decides(&self, seat: &Seat<'_>, slot: Micros, class: Class, cost: i64) -> bool {
+        let earliest = || seat.state.earliest(seat.rule, slot - 1, class, cost, self.resume);
+        cost > 0 && slot > self.base && earliest() >= slot
     }
 
-    fn put(&mut self, slot: Micros, cost: i64) {
+    fn put(&mut self, slot: Micros, costs: &Costs, class: Class) {
         for at in 0..self.limits.len() {
-            let (rule, state) = &self.limits[at];
-            let waited = self.decides(rule, state, slot, cost);
-            let how = Taking { now: self.now, waited, paces: waited || slot <= self.base };
-            let (rule, state) = &mut self.limits[at];
-            state.take(rule, slot, cost, how, self.resume);
+            let waited = self.decides(&self.limits[at], slot, class, costs.of(at));
+            let how = Taking { now: self.now, class, waited, paces: waited || slot <= self.base };
+            self.take(at, slot, costs, how);
+        }
+        self.note_far(slot, costs, class);
+    }
+
+    pub fn take(&mut self, at: usize, slot: Micros, costs: &Costs, how: Taking) {
+        let Seat { rule, state, .. } = &mut self.limits[at];
+        if costs.of(at) > 0 {
+            state.take(rule, slot, costs.of(at), how, self.resume);
             self.touched = true;
         }
     }
 
-    /// Slots at `from` and later are kept; the others are exchanged. All of these are given back before any is booked:
-    /// they make room for each other.
+    /// Slots at `from` and later are kept, unless somebody else has them now or there is no place in flight for them;
+    /// the others are exchanged. All of these are given back before any is booked: they make room for each other.
     pub fn confirm(&mut self, confirms: &[Booked], ours: bool, from: Micros) -> Vec<Option<Micros>> {
-        let kept = |booked: &Booked| ours && booked.slot >= from;
-        let kept: Vec<_> = confirms.iter().map(kept).collect();
-        for (booked, _) in confirms.iter().zip(&kept).filter(|(_, kept)| ours && !**kept) {
-            self.give(*booked, false);
+        let mut decided = Vec::with_capacity(confirms.len());
+        for booked in confirms {
+            let (whole, own) = if ours { self.redeem(booked) } else { (false, booked.clone()) };
+            let keeps = whole && booked.slot >= from;
+            let seated = keeps && self.full(&booked.costs).is_none();
+            if seated {
+                self.take_places(&booked.costs);
+                self.note_far(booked.slot, &booked.costs, booked.class);
+            } else if ours {
+                self.give(&own, keeps);
+            }
+            decided.push((whole, keeps.then_some(seated.then_some(booked.slot))));
         }
-        let confirms = confirms.iter().zip(kept);
-        confirms
-            .map(|(booked, kept)| if kept { Some(booked.slot) } else { self.exchange(booked, ours) })
-            .collect()
+        let confirms = confirms.iter().zip(decided);
+        let decide = |(booked, (whole, decided)): (&Booked, (bool, Option<Option<Micros>>))| {
+            decided.unwrap_or_else(|| self.exchange(booked, whole))
+        };
+        confirms.map(decide).collect()
     }
 
     /// One that has passed gets the earliest room, out of order and pace and moving neither: sent to the tail
-    /// instead, a busy fleet loses half its quota. One that a pause or a lost state has swallowed is booked
-    /// anew.
-    fn exchange(&mut self, booked: &Booked, ours: bool) -> Option<Micros> {
-        let anew = !ours || self.base == self.resume;
-        let slot = if anew { self.fit(booked.cost) } else { self.earliest_room(booked.cost) };
-        if self.is_beyond(slot, booked.cost) {
+    /// instead, a busy fleet loses half its quota. One that a pause, a lost state or a higher class has swallowed
+    /// (it is not `whole`) is booked anew.
+    fn exchange(&mut self, booked: &Booked, whole: bool) -> Option<Micros> {
+        let Booked { costs, class, .. } = booked;
+        let anew = !whole || self.base == self.resume;
+        let slot = if anew { self.fit(costs, *class) } else { self.earliest_room(costs) };
+        if self.is_beyond(slot, costs) || self.lacks_places(slot, costs).is_some() {
             return None;
         }
+        self.take_places_at(slot, &booked.costs);
         if anew {
-            self.put(slot, booked.cost);
+            self.put(slot, costs, *class);
             return Some(slot);
         }
-        let how = Taking { now: self.now, waited: false, paces: false };
-        for (rule, state) in &mut self.limits {
-            state.take(rule, slot, booked.cost, how, self.resume);
-            self.touched = true;
+        let how = Taking { now: self.now, class: *class, waited: false, paces: false };
+        for at in 0..self.limits.len() {
+            self.take(at, slot, costs, how);
         }
+        self.note_far(slot, costs, *class);
         Some(slot)
     }
 
     /// Whether a slot cannot be booked: it lies beyond the resets handed in, or there is no such slot at all.
-    fn is_beyond(&self, slot: Micros, cost: i64) -> bool {
-        cost > self.smallest() || self.limits.iter().any(|(rule, _)| rule.beyond(slot))
+    fn is_beyond(&self, slot: Micros, costs: &Costs) -> bool {
+        let mut touched = self.limits.iter().zip(costs.iter());
+        self.is_too_much(costs) || touched.any(|(seat, cost)| cost > 0 && seat.rule.beyond(slot))
+    }
+
+    fn is_too_much(&self, costs: &Costs) -> bool {
+        self.limits.iter().zip(costs.iter()).any(|(seat, cost)| cost > seat.rule.max())
     }
 
     /// Whether the round ends before `slot`. While others wait a call takes its part of what was booked since
@@ -159,82 +210,135 @@ impl Desk<'_> {
     /// are fair.
     fn ends(&self, round: &mut Round, want: &Want, slot: Micros) -> bool {
         let free = slot <= self.base;
-        if self.contended && !free && round.used == 0 {
-            let time = (self.now + round.reach - slot).max(slot - round.before);
-            round.quantum = time.clamp(0, round.reach) / self.live;
+        if !free
+            && round.used == 0
+            && let Some(live) = self.crowd(&want.costs)
+        {
+            let time = (self.now + self.reach - slot).max(slot - round.before);
+            round.quantum = time.clamp(0, self.reach) / live;
         }
-        if self.is_beyond(slot, want.cost) {
+        if self.is_beyond(slot, &want.costs) {
             return true;
         }
-        if slot > self.now + round.reach && (round.granted > 0 || round.far_held) {
+        if slot > self.now + self.reach && (round.granted > 0 || round.far_held) {
             return true;
         }
         if round.granted == 0 {
             return false;
         }
-        if free { round.burnt + want.cost > round.burst } else { round.used >= round.quantum }
+        if free {
+            return self.limits.iter().zip(want.costs.iter()).any(|(seat, cost)| seat.is_burnt(cost));
+        }
+        round.used >= round.quantum
+    }
+
+    /// How many share the limits of which others wait for the same; `None`: nobody does.
+    fn crowd(&self, costs: &Costs) -> Option<i64> {
+        let touched = self.limits.iter().zip(costs.iter()).filter(|(_, cost)| *cost > 0);
+        touched.filter(|(seat, _)| seat.contended).map(|(seat, _)| seat.live).max()
     }
 
     pub fn serve(&mut self, want: &Want, round: &mut Round) -> Outcome {
         let mut outcome = Outcome::default();
         let budget = want.budget.unwrap_or(Micros::MAX);
         for done in 0..want.count {
-            if let Some((_, _, refused)) = round.dead.filter(|dead| want.cost >= dead.0 && budget <= dead.1) {
+            if let Some((costs, class, longest, refused)) = &round.dead
+                && want.costs.covers(costs)
+                && want.class >= *class
+                && budget <= *longest
+            {
+                outcome.refused = Some(*refused);
+                round.refused += want.count - done;
+                break;
+            }
+            // Whoever waits for a place goes before who comes behind it, and will not wait.
+            let behind = round.full.filter(|_| budget == 0).map(|(limit, _)| limit);
+            if round.stop.is_some() && behind.is_none() {
+                break;
+            }
+            let (slot, found) = self.best(&want.costs, want.class);
+            let full = behind.or_else(|| self.lacks_places(slot, &want.costs));
+            let late = slot > round.start && slot - self.now > budget;
+            if late || (budget == 0 && full.is_some()) {
+                let refused = match full.filter(|_| !late) {
+                    Some(limit) => self.no_place(limit),
+                    None => self.refusal(slot, want, round.start),
+                };
+                round.dead = Some((want.costs.clone(), want.class, budget, refused));
                 outcome.refused = Some(refused);
                 round.refused += want.count - done;
                 break;
             }
-            if round.stop.is_some() {
+            if let Some(limit) = full {
+                // A place comes back whenever a call ends: nobody knows when.
+                round.full = Some((limit, want.costs.of(limit)));
+                round.stop = Some(self.base);
                 break;
             }
-            let slot = self.fit(want.cost);
-            if slot > round.start && slot - self.now > budget {
-                let refused = self.refusal(slot, want.cost, round.start);
-                round.dead = Some((want.cost, budget, refused));
-                outcome.refused = Some(refused);
-                round.refused += want.count - done;
-                break;
-            }
-            let step = self.limits.iter().map(|(rule, _)| rule.spacing(want.cost)).max().unwrap_or(0);
             if self.ends(round, want, slot) {
                 round.stop = Some(slot);
                 break;
             }
-            self.put(slot, want.cost);
+            match found {
+                Some(found) => self.claim(&want.costs, want.class, found),
+                None => self.put(slot, &want.costs, want.class),
+            }
+            self.take_places_at(slot, &want.costs);
             outcome.slots.push(slot);
             round.granted += 1;
             round.last = round.last.max(slot);
-            if slot <= self.base {
-                round.burnt += want.cost;
-            } else {
-                round.used += step;
+            if slot > self.base {
+                round.used += self.spacing(&want.costs);
+                continue;
+            }
+            for (seat, cost) in self.limits.iter_mut().zip(want.costs.iter()) {
+                seat.burnt += cost;
             }
         }
         outcome
     }
 
-    /// `slot` and the limit that allows none earlier, unless it is the pause.
-    pub fn refusal(&self, slot: Micros, cost: i64, start: Micros) -> Refused {
+    /// Before this nothing can be had by who wants the same, also not what others may have to give up. `stop`: where
+    /// the round ended.
+    pub fn outlook(&self, want: &Want, stop: Option<Micros>) -> Micros {
+        let slot = stop.unwrap_or_else(|| self.fit(&want.costs, want.class));
+        self.first_below(&want.costs, want.class, slot).unwrap_or(slot)
+    }
+
+    /// The earliest slot, and whose it is if a lower class has to give it up.
+    fn best(&self, costs: &Costs, class: Class) -> (Micros, Option<Found>) {
+        let slot = self.fit(costs, class);
+        let found = if slot > self.base { self.find(costs, class, slot) } else { None };
+        (found.map_or(slot, |found| found.slot), found)
+    }
+
+    /// What it takes of a saturated stream, in time.
+    fn spacing(&self, costs: &Costs) -> Micros {
+        self.limits.iter().zip(costs.iter()).map(|(seat, cost)| seat.rule.spacing(cost)).max().unwrap_or(0)
+    }
+
+    /// `slot` and the limit that allows none earlier, unless it is the pause or there is none.
+    pub fn refusal(&self, slot: Micros, want: &Want, start: Micros) -> Refused {
         if slot == self.base && self.base > start {
             return Refused { at: slot, limit: None };
         }
-        let decides = |(rule, state): &(&Rule, State)| self.decides(rule, state, slot, cost);
-        Refused { at: slot, limit: Some(self.limits.iter().position(decides).unwrap_or(0)) }
+        let mut touched = self.limits.iter().zip(want.costs.iter());
+        let decides = |(seat, cost): (&Seat<'_>, i64)| self.decides(seat, slot, want.class, cost);
+        let first = (!self.limits.is_empty()).then_some(0);
+        Refused { at: slot, limit: touched.position(decides).or(first) }
     }
 
     pub fn is_paced(&self, next: &Refused) -> bool {
-        match next.limit.map(|at| &self.limits[at]) {
+        match next.limit.map(|at| (self.limits[at].rule, &self.limits[at].state)) {
             Some((Rule::Rolling(rule), State::Rolling(state))) => state.is_paced(rule, next.at, self.resume),
             Some((Rule::Bucket(_), _)) => next.at > self.base,
+            Some((_, State::Flight(state))) => state.line.contains_key(&self.member),
             _ => false,
         }
     }
 
-    fn smallest(&self) -> i64 {
-        self.limits.iter().map(|(rule, _)| rule.max()).min().unwrap_or(i64::MAX)
-    }
-
     pub fn left(&self) -> Vec<i64> {
-        self.limits.iter().map(|(rule, state)| state.left(rule, self.now, self.resume)).collect()
+        let left = |seat: &Seat<'_>| seat.state.left(seat.rule, self.now, self.resume);
+        self.limits.iter().map(left).collect()
     }
 }

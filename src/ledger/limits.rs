@@ -1,6 +1,6 @@
-//! The three kinds of limit behind one set of questions.
+//! The four kinds of limit behind one set of questions.
 
-use super::{Micros, bucket, calendar, rolling};
+use super::{Micros, bucket, calendar, call::Class, flight, rolling};
 
 /// One limit as numbers; how it reads is the business of [`crate::Limit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,6 +8,7 @@ pub enum Rule {
     Rolling(rolling::Rule),
     Bucket(bucket::Rule),
     Calendar(calendar::Rule),
+    Flight(flight::Rule),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub enum State {
     Rolling(rolling::State),
     Bucket(bucket::State),
     Calendar(calendar::State),
+    /// Its places are not slots: who has one is decided beside them.
+    Flight(flight::State),
 }
 
 /// How a slot came about, as one limit sees it.
@@ -22,6 +25,7 @@ pub enum State {
 pub struct Taking {
     /// When it is booked.
     pub now: Micros,
+    pub class: Class,
     /// Whether this limit made it wait.
     pub waited: bool,
     /// Whether it moves this limit's pace.
@@ -34,6 +38,7 @@ impl Rule {
             Self::Rolling(_) => State::Rolling(rolling::State::default()),
             Self::Bucket(_) => State::Bucket(bucket::State::default()),
             Self::Calendar(_) => State::Calendar(calendar::State::default()),
+            Self::Flight(_) => State::Flight(flight::State::default()),
         }
     }
 
@@ -43,6 +48,7 @@ impl Rule {
             Self::Rolling(rule) => rule.max,
             Self::Bucket(rule) => rule.capacity,
             Self::Calendar(rule) => rule.max,
+            Self::Flight(rule) => rule.max,
         }
     }
 
@@ -51,7 +57,7 @@ impl Rule {
         match self {
             Self::Rolling(rule) => rolling::spacing(cost, rule.span, rule.max, 0).0,
             Self::Bucket(rule) => rule.spacing(cost),
-            Self::Calendar(_) => 0,
+            Self::Calendar(_) | Self::Flight(_) => 0,
         }
     }
 
@@ -72,14 +78,15 @@ impl State {
             (Self::Rolling(state), Rule::Rolling(rule)) => state.prune(rule, now),
             (Self::Bucket(state), Rule::Bucket(rule)) => state.pass(rule, now, resume),
             (Self::Calendar(state), Rule::Calendar(rule)) => state.prune(rule, now),
+            (Self::Flight(state), Rule::Flight(_)) => state.prune(now),
             _ => {}
         }
     }
 
-    /// The earliest slot from `t` on, in order and paced.
-    pub fn earliest(&self, rule: &Rule, t: Micros, cost: i64, resume: Micros) -> Micros {
+    /// The earliest slot from `t` on, in the order of its class and paced.
+    pub fn earliest(&self, rule: &Rule, t: Micros, class: Class, cost: i64, resume: Micros) -> Micros {
         match (self, rule) {
-            (Self::Rolling(state), Rule::Rolling(rule)) => state.earliest(rule, t, cost, resume),
+            (Self::Rolling(state), Rule::Rolling(rule)) => state.earliest(rule, t, class, cost, resume),
             _ => self.room(rule, t, cost, resume),
         }
     }
@@ -103,10 +110,21 @@ impl State {
         }
     }
 
+    /// A permit turned out to cost more. That may be more than there is: a debt, which later permits wait for, but
+    /// never above the limit once more. Tells whether it was charged.
+    pub fn charge(&mut self, rule: &Rule, now: Micros, slot: Micros, extra: i64, resume: Micros) -> bool {
+        match (self, rule) {
+            (Self::Rolling(state), Rule::Rolling(rule)) => state.charge(rule, now, slot, extra, resume),
+            (Self::Bucket(state), Rule::Bucket(rule)) => state.charge(rule, extra),
+            (Self::Calendar(state), Rule::Calendar(rule)) => state.charge(rule, slot, extra),
+            _ => false,
+        }
+    }
+
     /// Tells whether there was something to give back.
     pub fn give(&mut self, rule: &Rule, now: Micros, slot: Micros, cost: i64) -> bool {
         match (self, rule) {
-            (Self::Rolling(state), Rule::Rolling(rule)) => state.give(rule, slot, cost),
+            (Self::Rolling(state), Rule::Rolling(rule)) => state.give(rule, now, slot, cost),
             (Self::Bucket(state), Rule::Bucket(rule)) => state.give(rule, now, slot, cost),
             (Self::Calendar(state), Rule::Calendar(rule)) => state.give(rule, slot, cost),
             _ => false,
@@ -126,6 +144,7 @@ impl State {
             (Self::Rolling(state), Rule::Rolling(rule)) => state.left(rule),
             (Self::Bucket(state), Rule::Bucket(rule)) => state.left(rule, now, resume),
             (Self::Calendar(state), Rule::Calendar(rule)) => state.left(rule, now),
+            (Self::Flight(state), Rule::Flight(rule)) => state.free(rule).max(0),
             _ => 0,
         }
     }
@@ -136,6 +155,7 @@ impl State {
             (Self::Rolling(state), Rule::Rolling(rule)) => state.idle_at(rule),
             (Self::Bucket(state), Rule::Bucket(rule)) => state.idle_at(rule),
             (Self::Calendar(state), Rule::Calendar(rule)) => state.idle_at(rule),
+            (Self::Flight(state), Rule::Flight(_)) => state.idle_at(),
             _ => 0,
         }
     }

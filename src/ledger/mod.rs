@@ -8,13 +8,17 @@ mod bucket;
 mod calendar;
 mod call;
 mod cells;
+mod crowd;
 mod desk;
+mod far;
+mod flight;
 mod limits;
+mod places;
 mod rolling;
 
 pub use self::{
     book::{Ledger, Named, Peek},
-    call::{Answer, Booked, Call, Generation, Outcome, Refused, Reply, Want},
+    call::{Answer, Booked, CLASSES, Call, Class, Costs, Generation, Outcome, Refused, Reply, Want},
     limits::Rule,
 };
 
@@ -38,4 +42,19 @@ impl Rule {
     pub fn calendar(max: i64, guard: Micros, resets: Vec<Micros>) -> Self {
         Self::Calendar(calendar::Rule { max, guard, resets })
     }
+
+    /// `lease` in microseconds.
+    pub fn in_flight(max: i64, lease: Micros) -> Self {
+        Self::Flight(flight::Rule { max, lease })
+    }
+}
+
+/// Which limit has the least left, of what it admits.
+pub fn tightest<'a>(left: &[i64], rules: impl Iterator<Item = &'a Rule>) -> usize {
+    let parts = left.iter().zip(rules).map(|(left, rule)| (i128::from(*left), i128::from(rule.max())));
+    let least = parts.enumerate().reduce(|least, next| {
+        let ((_, (left, max)), (_, (other, of))) = (least, next);
+        if other * max < left * of { next } else { least }
+    });
+    least.map_or(0, |(at, _)| at)
 }

@@ -1,6 +1,11 @@
 //! At most `max` in every interval of length `span`: a token comes back one span after its slot.
 
-use super::{Micros, cells::Cells, limits::Taking};
+use super::{
+    Micros,
+    call::{CLASSES, Class},
+    cells::Cells,
+    limits::Taking,
+};
 
 /// Cells per window: what rounding costs is one cell, 0.4 % of the window.
 const CELLS: Micros = 256;
@@ -32,8 +37,8 @@ impl Rule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     pub log: Cells,
-    /// No slot before the last one that had to wait because of this limit: first come, first served.
-    pub tail: Micros,
+    /// In each class no slot before the last one that had to wait because of this limit: first come, first served.
+    pub tails: [Micros; CLASSES],
     /// While paced: the next slot, and the part of a microsecond it is short of, in 1/max.
     pub pace: Micros,
     pub pace_rem: i64,
@@ -48,8 +53,8 @@ impl State {
 
     /// The earliest slot from `t` on: in order, paced where the state says so, with room.
     /// `resume` is the end of the last pause (0: none), from which the stream starts paced; `t` is not before it.
-    pub fn earliest(&self, rule: &Rule, t: Micros, cost: i64, resume: Micros) -> Micros {
-        let mut t = t.max(self.tail);
+    pub fn earliest(&self, rule: &Rule, t: Micros, class: Class, cost: i64, resume: Micros) -> Micros {
+        let mut t = t.max(self.tails[usize::from(class)]);
         if self.is_paced(rule, t, resume) {
             t = t.max(self.pace);
         }
@@ -130,7 +135,8 @@ impl State {
     pub fn take(&mut self, rule: &Rule, slot: Micros, cost: i64, how: Taking, resume: Micros) {
         self.log.add(rule.cell, slot, cost);
         if how.waited {
-            self.tail = self.tail.max(slot);
+            let tail = &mut self.tails[usize::from(how.class)];
+            *tail = slot.max(*tail);
         }
         if !rule.paced {
             return;
@@ -146,16 +152,44 @@ impl State {
             // What is free now has its place now, also if the reply takes a while: else a far replica would
             // leave a hole before each of its slots.
             let place = if how.waited { slot } else { how.now };
-            let base = self.pace.max(resume).max(place - rule.slack);
-            let rem = if base == self.pace { self.pace_rem } else { 0 };
-            let (step, rem) = spacing(cost, rule.span, rule.max, rem);
-            self.pace = base + step;
-            self.pace_rem = rem;
+            self.pace_on(rule, place, cost, resume);
         }
     }
 
-    pub fn give(&mut self, rule: &Rule, slot: Micros, cost: i64) -> bool {
-        self.log.remove(rule.cell, slot, cost)
+    /// The next slot is as much later as `cost` takes of a saturated stream.
+    fn pace_on(&mut self, rule: &Rule, place: Micros, cost: i64, resume: Micros) {
+        let base = self.pace.max(resume).max(place - rule.slack);
+        let rem = if base == self.pace { self.pace_rem } else { 0 };
+        let (step, rem) = spacing(cost, rule.span, rule.max, rem);
+        self.pace = base + step;
+        self.pace_rem = rem;
+    }
+
+    /// What a permit costs on top of what was booked, at its slot; the stream slows down by as much, but never for
+    /// longer than until one further window has passed.
+    pub fn charge(&mut self, rule: &Rule, now: Micros, slot: Micros, extra: i64, resume: Micros) -> bool {
+        let extra = extra.min(2 * rule.max - self.log.used);
+        if extra <= 0 || slot <= now - rule.span {
+            return false;
+        }
+        self.log.add(rule.cell, slot, extra);
+        if rule.paced {
+            if self.log.used >= rule.max {
+                self.paced_until = self.paced_until.max(slot.max(now) + 2 * rule.span);
+            }
+            let before = (self.pace, self.pace_rem);
+            self.pace_on(rule, now, extra, resume);
+            let latest = slot + 2 * rule.span;
+            if self.pace > latest {
+                (self.pace, self.pace_rem) = before.max((latest, 0));
+            }
+        }
+        true
+    }
+
+    /// Not of a window that is over: others may lie in the same cell.
+    pub fn give(&mut self, rule: &Rule, now: Micros, slot: Micros, cost: i64) -> bool {
+        slot > now - rule.span && self.log.remove(rule.cell, slot, cost)
     }
 
     /// What came back unused leaves its place in the pace, too: else a fleet that books ahead and gives back
@@ -182,7 +216,7 @@ impl State {
     /// From when on this state equals a fresh one.
     pub fn idle_at(&self, rule: &Rule) -> Micros {
         let free = self.log.last().map_or(0, |cell| cell.latest + rule.span);
-        free.max(self.paced_until).max(self.pace).max(self.tail)
+        self.tails.into_iter().fold(free.max(self.paced_until).max(self.pace), Micros::max)
     }
 }
 

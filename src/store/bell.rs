@@ -1,4 +1,4 @@
-//! Bells: told that something has changed, not what. They carry nothing that must arrive.
+//! Bells: told that something has changed. They carry nothing that must arrive.
 
 use std::{
     collections::HashMap,
@@ -7,33 +7,78 @@ use std::{
 
 use tokio::sync::watch;
 
-/// How often it has rung.
-pub type Bell = watch::Receiver<u64>;
+/// What a gate has heard so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rung {
+    /// So often a pause has moved.
+    pub pauses: u64,
+    /// So often it was called up: it has a place in flight coming.
+    pub turns: u64,
+}
+
+pub type Bell = watch::Receiver<Rung>;
 
 /// The bells that somebody listens to, under their names. There are as many as providers.
 #[derive(Debug, Default)]
 pub(super) struct Bells {
-    hung: Mutex<HashMap<String, watch::Sender<u64>>>,
+    hung: Mutex<HashMap<String, Listeners>>,
     /// In the order in which they were first asked for.
     names: watch::Sender<Vec<String>>,
 }
 
+/// Gates by their member ids.
+#[derive(Debug, Default)]
+struct Listeners {
+    gates: HashMap<u64, watch::Sender<Rung>>,
+    /// With as many those that have gone are dropped.
+    crowded: usize,
+}
+
 impl Bells {
-    pub(super) fn listen(&self, name: &str) -> Bell {
+    pub(super) fn listen(&self, name: &str, member: u64) -> Bell {
         let mut hung = self.hung();
-        if let Some(bell) = hung.get(name) {
-            return bell.subscribe();
+        let listeners = match hung.get_mut(name) {
+            Some(listeners) => listeners,
+            None => {
+                self.names.send_modify(|names| names.push(name.to_owned()));
+                hung.entry(name.to_owned()).or_default()
+            }
+        };
+        if listeners.gates.len() >= listeners.crowded {
+            listeners.gates.retain(|_, gate| !gate.is_closed());
+            listeners.crowded = 64.max(2 * listeners.gates.len());
         }
-        let (bell, listener) = watch::channel(0);
-        hung.insert(name.to_owned(), bell);
-        self.names.send_modify(|names| names.push(name.to_owned()));
-        listener
+        let (gate, bell) = watch::channel(Rung::default());
+        listeners.gates.insert(member, gate);
+        bell
     }
 
-    /// One that nobody has asked for rings unheard.
+    /// For all. One that nobody has asked for rings unheard.
     pub(super) fn ring(&self, name: &str) {
-        if let Some(bell) = self.hung().get(name) {
-            bell.send_modify(|rung| *rung = rung.wrapping_add(1));
+        if let Some(listeners) = self.hung().get(name) {
+            for gate in listeners.gates.values() {
+                gate.send_modify(|rung| rung.pauses = rung.pauses.wrapping_add(1));
+            }
+        }
+    }
+
+    /// For one gate.
+    pub(super) fn call_up(&self, name: &str, member: u64) {
+        if let Some(gate) = self.hung().get(name).and_then(|listeners| listeners.gates.get(&member)) {
+            gate.send_modify(|rung| rung.turns = rung.turns.wrapping_add(1));
+        }
+    }
+
+    /// A message from elsewhere. What makes no sense rings for all: that costs a call at most.
+    #[cfg(feature = "redis")]
+    pub(super) fn heard(&self, name: &str, message: &[u8]) {
+        let text = std::str::from_utf8(message).unwrap_or_default();
+        match text.strip_prefix("next ") {
+            Some(members) => {
+                let members = members.split(' ').filter_map(|id| u64::from_str_radix(id, 16).ok());
+                members.for_each(|member| self.call_up(name, member));
+            }
+            None => self.ring(name),
         }
     }
 
@@ -49,7 +94,7 @@ impl Bells {
         self.names.borrow().iter().skip(known).cloned().collect()
     }
 
-    fn hung(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<u64>>> {
+    fn hung(&self) -> MutexGuard<'_, HashMap<String, Listeners>> {
         self.hung.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,8 @@ pub struct StoreError {
 impl StoreError {
     #[cfg(feature = "redis")]
     /// No answer: refused, broken or slower than the timeout.
-    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+    #[doc(hidden)]
+    pub fn unreachable(message: impl Into<String>) -> Self {
         Self { provider: None, unreachable: true, message: message.into() }
     }
 

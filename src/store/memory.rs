@@ -6,7 +6,7 @@ use std::{
 use super::{Bell, Pending, Quota, Store, StoreError, bell::Bells};
 use crate::{
     clock::Clock,
-    ledger::{Answer, Call, Generation, Ledger, Micros, Named, Peek, Reply},
+    ledger::{Answer, Call, Class, Costs, Generation, Ledger, Micros, Named, Peek, Reply},
 };
 
 /// A century: longer pauses would leave the numbers that stay exact.
@@ -37,19 +37,40 @@ impl MemoryStore {
         Self { clock: Clock::new(), ledgers: Mutex::default(), bells: Bells::default() }
     }
 
+    /// Limits with a state, and members that are remembered.
+    #[doc(hidden)]
+    pub fn kept(&self) -> (usize, usize) {
+        let ledgers = self.ledgers.lock().unwrap_or_else(PoisonError::into_inner);
+        ledgers
+            .values()
+            .map(Ledger::kept)
+            .fold((0, 0), |(limits, members), (more, others)| (limits + more, members + others))
+    }
+
     /// A permit now, if it can be had; else what `decide` says.
-    pub(crate) fn take_now(&self, quota: &Quota, limits: Option<&[Named]>, cost: i64) -> Option<Taken> {
+    pub(crate) fn take_now(
+        &self,
+        quota: &Quota,
+        limits: Option<&[Named]>,
+        costs: &Costs,
+        class: Class,
+    ) -> Option<Taken> {
         self.with(quota, |ledger, now| {
             let (tightest, remaining) = match limits {
-                Some(limits) => ledger.take_now(now, limits, cost)?,
-                None => ledger.take_now(now, &quota.rules(now), cost)?,
+                Some(limits) => ledger.take_now(now, limits, costs, class)?,
+                None => ledger.take_now(now, &quota.rules(now), costs, class)?,
             };
             Some(Taken { at: now, generation: ledger.generation(), tightest, remaining })
         })
     }
 
     pub(crate) fn decide(&self, quota: &Quota, call: &Call) -> Result<Answer, StoreError> {
-        match self.with(quota, |ledger, now| ledger.book(now, &quota.rules(now), call)) {
+        let (reply, woken) = self.with(quota, |ledger, now| {
+            let reply = ledger.book(now, &quota.rules(now), call);
+            (reply, ledger.take_woken())
+        });
+        woken.into_iter().for_each(|member| self.bells.call_up(&quota.provider, member));
+        match reply {
             Reply::Booked(answer) => Ok(answer),
             Reply::Stale(_) => Err(StoreError::answer("the resets of a calendar limit cannot be told")),
         }
@@ -102,7 +123,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn listen(&self, quota: &Quota) -> Option<Bell> {
-        Some(self.bells.listen(&quota.provider))
+    fn listen(&self, quota: &Quota, member: u64) -> Option<Bell> {
+        Some(self.bells.listen(&quota.provider, member))
     }
 }

@@ -11,12 +11,13 @@ use std::{pin::Pin, sync::Arc};
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
 pub use self::{
-    bell::Bell,
+    bell::{Bell, Rung},
     error::StoreError,
     memory::{MemoryStore, Taken},
 };
 use crate::{
-    ledger::{Answer, Call, Micros, Named, Peek, Rule},
+    clock::micros,
+    ledger::{Answer, Call, Micros, Named, Peek, Rule, SECOND},
     limit::{Kind, Limit},
 };
 
@@ -24,7 +25,17 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Quota {
     pub provider: Arc<str>,
-    pub limits: Vec<Limit>,
+    pub limits: Vec<Counted>,
+}
+
+/// A limit and where its use is counted.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    pub limit: Limit,
+    /// The name of its state: what it counts, and in which scope.
+    pub name: String,
+    /// See [`Named::watched`].
+    pub watched: bool,
 }
 
 /// What a store promises when it answers.
@@ -42,9 +53,9 @@ pub trait Store: Send + Sync + 'static {
     }
     /// Looks and changes nothing.
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek>;
-    /// A bell that rings when a pause of this provider has moved: what was booked before must be confirmed. It
-    /// may ring for nothing or not at all.
-    fn listen(&self, quota: &Quota) -> Option<Bell>;
+    /// A bell that rings when a pause of this provider has moved, so that what was booked before must be confirmed,
+    /// and when this member has a place in flight coming. It may ring for nothing or not at all.
+    fn listen(&self, quota: &Quota, member: u64) -> Option<Bell>;
 }
 
 impl<S: Store> Store for Arc<S> {
@@ -64,30 +75,64 @@ impl<S: Store> Store for Arc<S> {
         (**self).peek(quota)
     }
 
-    fn listen(&self, quota: &Quota) -> Option<Bell> {
-        (**self).listen(quota)
+    fn listen(&self, quota: &Quota, member: u64) -> Option<Bell> {
+        (**self).listen(quota, member)
+    }
+}
+
+impl From<Limit> for Counted {
+    /// For all requests. Other grains are another state: its numbers would mean something else.
+    fn from(limit: Limit) -> Self {
+        let name = match limit.grain() {
+            1 => limit.name(),
+            grain => format!("{}:x{grain}", limit.name()),
+        };
+        Self { name, limit, watched: true }
     }
 }
 
 impl Quota {
     /// The limits as numbers; calendars as they stand around `now`.
     pub fn rules(&self, now: Micros) -> Vec<Named> {
-        self.limits.iter().map(|limit| Named { name: limit.name(), rule: rule(limit, now) }).collect()
+        let named = |counted: &Counted| Named {
+            name: counted.name.clone(),
+            rule: rule(&counted.limit, now),
+            watched: counted.watched,
+        };
+        self.limits.iter().map(named).collect()
+    }
+
+    pub fn limits(&self) -> impl Iterator<Item = &Limit> {
+        self.limits.iter().map(|counted| &counted.limit)
+    }
+
+    /// The smallest guard. For calls in flight it does not matter when they set out: without another limit no permit
+    /// is late.
+    pub fn guard(&self) -> Micros {
+        let timed = self.limits().filter(|limit| !is_in_flight(limit));
+        timed.map(|limit| micros(limit.guard())).min().unwrap_or(SECOND)
     }
 
     /// The limits as text, in the same order.
     pub fn texts(&self) -> impl Iterator<Item = String> + '_ {
-        self.limits.iter().map(Limit::to_string)
+        self.limits().map(Limit::to_string)
     }
+}
+
+/// Whether a limit counts calls in flight, not what begins in a window.
+pub fn is_in_flight(limit: &Limit) -> bool {
+    matches!(limit.kind(), Kind::InFlight { .. })
 }
 
 /// A limit as numbers; a calendar as it stands around `now`.
 pub fn rule(limit: &Limit, now: Micros) -> Rule {
-    let micros = |time: std::time::Duration| Micros::try_from(time.as_micros()).unwrap_or(Micros::MAX);
-    let (max, window, guard) = (limit.max() as i64, micros(limit.window()), micros(limit.guard()));
+    let (window, guard) = (micros(limit.window()), micros(limit.guard()));
+    let (max, burst) = limit.grains();
+    let (max, burst) = (max as i64, burst.unwrap_or(0) as i64);
     match limit.kind() {
         Kind::Rolling { paced } => Rule::rolling(max, window, guard, paced),
-        Kind::Bucket { burst } => Rule::bucket(max, window, burst as i64, guard),
+        Kind::Bucket { .. } => Rule::bucket(max, window, burst, guard),
+        Kind::InFlight { lease } => Rule::in_flight(max, micros(lease)),
         Kind::Aligned | Kind::Calendar => Rule::calendar(max, guard, limit.boundaries(now)),
     }
 }

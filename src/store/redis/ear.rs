@@ -67,10 +67,10 @@ async fn hear(client: &Client, bells: &Bells) -> Option<()> {
             tokio::time::timeout(PATIENCE, sink.subscribe(names)).await.ok()?.ok()?;
         }
         tokio::select! {
-            message = messages.next() => bells.ring(match &message {
-                Some(message) => message.get_channel_name(),
+            message = messages.next() => match message {
+                Some(message) => bells.heard(message.get_channel_name(), message.get_payload_bytes()),
                 None => return Some(()),
-            }),
+            },
             _ = hung.changed() => {}
         }
     }

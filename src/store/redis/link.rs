@@ -118,7 +118,9 @@ impl Own {
         if let Some(client) = self.hearing.as_ref().filter(|_| !self.refused.load(SeqCst)) {
             let bells = self.bells.clone();
             let ring = move |push: PushInfo| {
-                Msg::from_push_info(push).map(|message| bells.ring(message.get_channel_name())).ok_or(())
+                let message = Msg::from_push_info(push).ok_or(())?;
+                bells.heard(message.get_channel_name(), message.get_payload_bytes());
+                Ok::<_, ()>(())
             };
             match client.get_multiplexed_async_connection_with_config(&config().set_push_sender(ring)).await {
                 Ok(connection) => return Ok((connection, true)),

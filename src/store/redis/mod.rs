@@ -51,10 +51,12 @@ use crate::{
 /// `PREFIX:v1:{provider}:NAME`. The control hash, `tollgate:v1:{acme}:control`, lives for 7 days after its last
 /// use; each limit has a hash, `tollgate:v1:{acme}:requests:60s`, with the limit as text in its field `limit`,
 /// and a rolling window has its log in a list beside it, `..:log`. Those live until they would say nothing, and
-/// a second longer.
+/// a second longer. Who uses a limit stands in `..:crowd`, which slots lie far ahead in `..:far`, what each gate was
+/// told last in `tollgate:v1:{acme}:told:ID`, for a minute or two each.
 ///
-/// A user with few rights needs the keys `~PREFIX:v1:*` and the commands `evalsha`, `eval`, `time`, `hgetall`,
-/// `hmget`, `hset`, `hdel`, `llen`, `lrange`, `ltrim`, `rpush`, `del` and `pexpire`; for the bell also the channels
+/// A user with few rights needs the keys `~PREFIX:v1:*` and the commands `evalsha`, `eval`, `time`, `get`, `set`,
+/// `hgetall`, `hmget`, `hset`, `hdel`, `llen`, `lrange`, `ltrim`, `rpush`, `zadd`, `zcount`, `zscore`, `zrange`,
+/// `zrem`, `zremrangebyscore`, `del` and `pexpire`; for the bell also the channels
 /// `&PREFIX:v1:*` and the commands `publish` and `subscribe`. Without these only the bell is missing.
 ///
 /// # The bell
@@ -379,9 +381,9 @@ impl Store for RedisStore {
         })
     }
 
-    fn listen(&self, quota: &Quota) -> Option<Bell> {
+    fn listen(&self, quota: &Quota, member: u64) -> Option<Bell> {
         let hears = self.ear.is_some() || matches!(&self.link, Link::Own(own) if own.can_hear());
-        hears.then(|| self.bells.listen(&self.subject(&quota.provider, &[], &[]).key("bell")))
+        hears.then(|| self.bells.listen(&self.subject(&quota.provider, &[], &[]).key("bell"), member))
     }
 }
 

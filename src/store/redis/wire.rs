@@ -3,7 +3,10 @@
 use std::str::SplitAsciiWhitespace;
 
 use crate::{
-    ledger::{Answer, Booked, Call, Generation, Micros, Named, Outcome, Peek, Refused, Reply, Rule, Want},
+    ledger::{
+        Answer, Booked, Call, Class, Costs, Generation, Micros, Named, Outcome, Peek, Refused, Reply, Rule,
+        Want,
+    },
     store::StoreError,
 };
 
@@ -29,17 +32,23 @@ pub(super) struct Subject<'a> {
 impl Subject<'_> {
     pub(super) fn book(&self, now: Option<Micros>, call: &Call) -> Result<Request, StoreError> {
         let mut request = self.begin(now);
+        let member = format!("{:016x}", call.member);
+        request.keys.push(self.key(&format!("told:{member}")));
         request.limits(self)?;
-        request.text(format!("{:016x}", call.member));
+        request.text(member);
         request.text(call.number.to_string());
         let known = call.generation.unwrap_or(Generation { ordinal: 0, since: 0 });
         request.numbers([known.ordinal, known.since, call.lead, call.late, call.horizon]);
+        let limits = self.limits.len();
+        request.costs(&call.places, limits);
         request.numbers([i64::from(call.more), i64::from(call.goodbye)]);
-        request.permits(&call.returns);
-        request.permits(&call.confirms);
+        request.permits(&call.returns, limits);
+        request.permits(&call.settles, limits);
+        request.permits(&call.confirms, limits);
         request.number(call.wants.len() as i64);
         for want in &call.wants {
-            request.number(want.cost);
+            request.costs(&want.costs, limits);
+            request.number(i64::from(want.class));
             request.optional(want.budget);
             request.number(i64::from(want.count));
         }
@@ -93,11 +102,17 @@ impl Request {
         }
     }
 
-    fn permits(&mut self, permits: &[Booked]) {
+    fn permits(&mut self, permits: &[Booked], limits: usize) {
         self.number(permits.len() as i64);
         for permit in permits {
-            self.numbers([permit.slot, permit.cost]);
+            self.number(permit.slot);
+            self.costs(&permit.costs, limits);
+            self.numbers([i64::from(permit.class), i64::from(permit.far)]);
         }
+    }
+
+    fn costs(&mut self, costs: &Costs, limits: usize) {
+        (0..limits).for_each(|limit| self.number(costs.of(limit)));
     }
 
     fn limits(&mut self, subject: &Subject<'_>) -> Result<(), StoreError> {
@@ -111,8 +126,11 @@ impl Request {
                 )));
             }
             self.keys.push(key);
+            self.keys.push(subject.key(&format!("{}:crowd", limit.name)));
+            self.keys.push(subject.key(&format!("{}:far", limit.name)));
             self.text(&limit.name);
             self.text(text);
+            self.number(i64::from(limit.watched));
             match &limit.rule {
                 Rule::Rolling(rule) => {
                     self.keys.push(subject.key(&format!("{}:log", limit.name)));
@@ -127,6 +145,10 @@ impl Request {
                     }
                     self.text("bucket");
                     self.numbers([rule.capacity, rule.tokens, rule.period, rule.cell]);
+                }
+                Rule::Flight(rule) => {
+                    self.text("flight");
+                    self.numbers([rule.max, rule.lease]);
                 }
                 Rule::Calendar(rule) => {
                     self.text("calendar");
@@ -145,7 +167,9 @@ pub(super) fn booked(text: &str, call: &Call, limits: usize) -> Result<Reply, St
             Ok(now) => now,
             Err(now) => return Some(Reply::Stale(now)),
         };
-        let at = read.number()?;
+        let decided = read.number()?;
+        let at = decided;
+        let highest = Class::try_from(read.number()?).ok().filter(|class| *class < 2)?;
         let generation = Generation { ordinal: read.number()?, since: read.number()? };
         let pause = read.number()?;
         let confirmed = read.list(call.confirms.len(), |read| read.maybe(at))?;
@@ -161,7 +185,18 @@ pub(super) fn booked(text: &str, call: &Call, limits: usize) -> Result<Reply, St
         let paced = read.number()? == 1;
         let left = read.list(limits, Reader::number)?;
         read.end()?;
-        Some(Reply::Booked(Answer { now, generation, pause, confirmed, outcomes, next, paced, left }))
+        Some(Reply::Booked(Answer {
+            now,
+            decided,
+            highest,
+            generation,
+            pause,
+            confirmed,
+            outcomes,
+            next,
+            paced,
+            left,
+        }))
     };
     reply(Reader::new(text)).ok_or_else(|| malformed(text))
 }
@@ -276,7 +311,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str, rule: Rule) -> (Named, String) {
-        (Named { name: name.to_owned(), rule }, format!("text of {name}"))
+        (Named::new(name.to_owned(), rule), format!("text of {name}"))
     }
 
     fn booking(limits: &[(Named, String)], call: &Call) -> Result<Request, StoreError> {
@@ -286,11 +321,12 @@ mod tests {
 
     #[test]
     fn a_booking_is_flat() {
-        let limits = [
+        let mut limits = [
             named("a", Rule::rolling(100, 60_000_000, 600_000, true)),
             named("b", Rule::bucket(10, 1_000_000, 20, 0)),
             named("c", Rule::calendar(7, 5, vec![1, 20, 30])),
         ];
+        limits[1].0.watched = false;
         let call = Call {
             member: u64::MAX,
             number: 3,
@@ -298,25 +334,32 @@ mod tests {
             lead: 11,
             late: 6,
             horizon: 50_000,
+            places: [0, 0, 4].into_iter().collect(),
             more: true,
-            returns: vec![Booked { slot: 15, cost: 2 }],
+            returns: vec![Booked::new(15, [2, 0, 1].into_iter().collect())],
+            settles: vec![Booked {
+                class: 2,
+                far: true,
+                ..Booked::new(14, [-1, 0, 7].into_iter().collect())
+            }],
             wants: vec![
-                Want { cost: 1, budget: None, count: 4 },
-                Want { cost: 1, budget: Some(Micros::MAX), count: 5 },
+                Want { costs: Costs::same(1, 3), class: 1, budget: None, count: 4 },
+                Want { costs: Costs::same(1, 3), class: 1, budget: Some(Micros::MAX), count: 5 },
             ],
             ..Call::default()
         };
         let request = booking(&limits, &call).expect("a request");
-        let keys = ["control", "a", "a:log", "b", "c"].map(|name| format!("p:v1:{{acme}}:{name}"));
+        let keys = "control told:ffffffffffffffff a a:crowd a:far a:log b b:crowd b:far c c:crowd c:far";
+        let keys: Vec<_> = keys.split(' ').map(|name| format!("p:v1:{{acme}}:{name}")).collect();
         assert_eq!(request.keys, keys);
         let Rule::Rolling(rule) = &limits[0].0.rule else { unreachable!() };
         let (cell, slack) = (rule.cell, rule.slack);
         assert_eq!(
             request.args.join(" "),
             format!(
-                "9 3 a text of a rolling 100 60600000 {cell} {slack} 1 b text of b bucket 20 1 100000 3906 \
-                 c text of c calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 1 0 1 15 2 0 2 1  4 \
-                 1 9007199254740992 5"
+                "9 3 a text of a 1 rolling 100 60600000 {cell} {slack} 1 b text of b 0 bucket 20 1 100000 3906 \
+                 c text of c 1 calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 0 0 4 1 0 1 15 2 0 1 1 0 1 14 -1 \
+                 0 7 2 1 0 2 1 1 1 1  4 1 1 1 1 9007199254740992 5"
             )
         );
     }
@@ -335,22 +378,24 @@ mod tests {
 
     fn asked() -> Call {
         Call {
-            confirms: vec![Booked { slot: 1, cost: 1 }; 2],
+            confirms: vec![Booked::new(1, Costs::same(1, 1)); 2],
             wants: vec![
-                Want { cost: 1, budget: None, count: 5 },
-                Want { cost: 1, budget: Some(0), count: 1 },
+                Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 5 },
+                Want { costs: Costs::same(1, 1), class: 1, budget: Some(0), count: 1 },
             ],
             ..Call::default()
         }
     }
 
     /// Repeated at 1007, decided at 1000.
-    const ANSWER: &str = "1 1007 1000 3 900 0 2 1 50 0 2 2 10 1 5 3 0 0 1 40 1 1 60 -1 1 2 17 0";
+    const ANSWER: &str = "1 1007 1000 1 3 900 0 2 1 50 0 2 2 10 1 5 3 0 0 1 40 1 1 60 -1 1 2 17 0";
 
     #[test]
     fn an_answer_is_read() {
         let answer = Answer {
             now: 1007,
+            decided: 1000,
+            highest: 1,
             generation: Generation { ordinal: 3, since: 900 },
             pause: 0,
             confirmed: vec![Some(1050), None],
