@@ -1,6 +1,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{gate::Verdict, limit::Limit, store::StoreError};
+use crate::{
+    gate::Verdict,
+    limit::Limit,
+    store::{Quota, StoreError, is_in_flight},
+};
 
 /// Why a permit was not given. Answers what a caller asks next: again later, never, or is the store ill?
 #[derive(Clone, Debug)]
@@ -19,6 +23,8 @@ pub struct Refusal {
     limit: Option<Limit>,
     reason: Reason,
     retry_after: Option<Duration>,
+    /// What the call names that does not exist, and what does.
+    unknown: Option<Arc<str>>,
 }
 
 /// What a [`Refusal`] rests on.
@@ -33,11 +39,11 @@ pub enum Reason {
     Ceiling,
     /// As many callers wait in this replica as may.
     QueueFull,
-    /// The cost is 0, or above what a limit ever admits at once.
+    /// The cost is above what a limit ever admits at once.
     Impossible,
     /// The limiter was shut down.
     Closed,
-    /// The call names a provider that does not exist.
+    /// The call names a provider, a unit or a key that does not exist.
     Unknown,
 }
 
@@ -58,14 +64,14 @@ impl Refusal {
     }
 
     /// How much later the same call could be granted, at the earliest; at least a microsecond. `None`: waiting
-    /// does not help, or nobody knows how long.
+    /// does not help, or nobody knows how long, as with calls in flight.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 }
 
 impl Error {
-    /// Refused for now: try again after [`retry_after`](Self::retry_after).
+    /// Refused for now: try again after [`retry_after`](Self::retry_after), if that is known.
     pub fn is_rejected(&self) -> bool {
         let later = [Reason::Limited, Reason::Paused, Reason::Ceiling];
         self.refusal().is_some_and(|refusal| later.contains(&refusal.reason))
@@ -81,7 +87,7 @@ impl Error {
         self.has(Reason::Impossible)
     }
 
-    /// The call names a provider that does not exist.
+    /// The call names a provider, a unit or a key that does not exist.
     pub fn is_unknown(&self) -> bool {
         self.has(Reason::Unknown)
     }
@@ -148,8 +154,17 @@ impl Error {
         Self(Box::new(Kind::Store(error.of(provider))))
     }
 
-    pub(crate) fn impossible(provider: &Arc<str>, limit: Option<Limit>) -> Self {
-        Self::refused(provider, limit, Reason::Impossible, None)
+    /// `kind`: what was named, such as a unit; `name`: how; `known`: those that there are.
+    pub(crate) fn unknown_in(provider: &Arc<str>, kind: &str, name: &str, known: &[&str]) -> Self {
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let what = format!("no {kind} \"{name}\": there are {known}");
+        Self(Box::new(Kind::Refused(Refusal {
+            provider: provider.clone(),
+            limit: None,
+            reason: Reason::Unknown,
+            retry_after: None,
+            unknown: Some(what.into()),
+        })))
     }
 
     #[cfg(feature = "middleware")]
@@ -159,15 +174,20 @@ impl Error {
 
     fn refused(provider: &Arc<str>, limit: Option<Limit>, reason: Reason, wait: Option<Duration>) -> Self {
         let provider = provider.clone();
-        Self(Box::new(Kind::Refused(Refusal { provider, limit, reason, retry_after: wait })))
+        Self(Box::new(Kind::Refused(Refusal { provider, limit, reason, retry_after: wait, unknown: None })))
     }
 
-    pub(crate) fn from_verdict(provider: &Arc<str>, limits: &[Limit], verdict: Verdict) -> Self {
-        let limit = |at: usize| limits.get(at).cloned();
+    pub(crate) fn from_verdict(quota: &Quota, verdict: Verdict) -> Self {
+        let Quota { provider, limits } = quota;
+        let limit = |at: usize| limits.get(at).map(|counted| counted.limit.clone());
         let later = |micros| Some(crate::clock::duration(micros));
         match verdict {
             Verdict::Later { retry_after, limit: Some(at) } => {
-                Self::refused(provider, limit(at), Reason::Limited, later(retry_after))
+                let limit = limit(at);
+                // A place in flight is free whenever a call ends.
+                let known = !limit.as_ref().is_some_and(is_in_flight);
+                let wait = if known { later(retry_after) } else { None };
+                Self::refused(provider, limit, Reason::Limited, wait)
             }
             Verdict::Later { retry_after, limit: None } => {
                 Self::refused(provider, None, Reason::Paused, later(retry_after))
@@ -175,7 +195,7 @@ impl Error {
             Verdict::Ceiling { retry_after } => {
                 Self::refused(provider, None, Reason::Ceiling, later(retry_after))
             }
-            Verdict::Never { limit: at } => Self::impossible(provider, limit(at)),
+            Verdict::Never { limit: at } => Self::refused(provider, limit(at), Reason::Impossible, None),
             Verdict::QueueFull => Self::refused(provider, None, Reason::QueueFull, None),
             Verdict::Store(error) => Self::store(provider, error),
             // A permit is not an error; it cannot come here.
@@ -224,10 +244,13 @@ impl fmt::Display for Refusal {
                     "provider \"{provider}\": the cost is above what {limit} ever admits; split the call"
                 )?;
             }
-            (Reason::Impossible, None) => write!(f, "provider \"{provider}\": a cost is at least 1")?,
-            (Reason::Unknown, _) => {
-                write!(f, "no provider \"{provider}\": add it to the tollgate or correct the call")?;
+            (Reason::Impossible, None) => {
+                write!(f, "provider \"{provider}\": the cost is above what there ever is")?;
             }
+            (Reason::Unknown, _) => match &self.unknown {
+                Some(what) => write!(f, "provider \"{provider}\" has {what}")?,
+                None => write!(f, "no provider \"{provider}\": add it to the tollgate or correct the call")?,
+            },
             (Reason::Closed, _) => write!(f, "provider \"{provider}\": the limiter was shut down")?,
         }
         match self.retry_after {

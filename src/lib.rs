@@ -19,7 +19,7 @@
 //! let url = "http://api.acme.com/things";
 //! http.get(url).send().await?; // waits its turn
 //! http.get(url).wait_at_most(Duration::from_secs(2)).priority(Priority::High).send().await?;
-//! http.get(url).or_reject().cost(5).send().await?; // or an error with `retry_after`, at once
+//! http.get(url).or_reject().cost("requests", 5).send().await?; // or an error with `retry_after`, at once
 //! let permit = tollgate.provider("acme")?.acquire().await?; // the same queue, for what is not HTTP
 //! tollgate.shutdown().await; // gives back what is booked and not used
 //! # Ok(())
@@ -79,8 +79,10 @@
 #[doc(hidden)]
 pub mod clock;
 mod error;
+mod flight;
 #[doc(hidden)]
 pub mod gate;
+mod gates;
 mod lane;
 #[doc(hidden)]
 pub mod ledger;
@@ -88,7 +90,9 @@ mod limit;
 mod limiter;
 #[cfg(feature = "middleware")]
 mod middleware;
+mod price;
 mod provider;
+mod scope;
 #[cfg(feature = "middleware")]
 #[doc(hidden)]
 pub mod signal;
@@ -98,7 +102,7 @@ mod terms;
 mod tollgate;
 
 #[cfg(feature = "middleware")]
-pub use middleware::{Call, Middleware, RequestBuilderExt, Toll};
+pub use middleware::{Answer, Call, Middleware, RequestBuilderExt, Toll};
 #[cfg(feature = "redis")]
 pub use redis;
 #[cfg(feature = "redis")]
@@ -109,6 +113,7 @@ pub use {
     limit::{Kind as LimitKind, Limit, LimitError, Reset, Weekday},
     limiter::{Acquire, Counts, LimitPeek, Limiter, Peek, Permit},
     provider::Provider,
+    scope::Scope,
     store::{MemoryStore, StoreError},
     tollgate::{Builder, Tollgate},
 };

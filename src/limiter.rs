@@ -5,9 +5,14 @@ use tokio::time::Instant;
 use crate::{
     clock::{duration, micros},
     error::Error,
-    gate::{self, Ask, Priority},
+    flight::Flight,
+    gate::{self, Ask, Gate, Priority},
     lane::Lane,
+    ledger::Costs,
     limit::Limit,
+    price::{Price, grains},
+    scope::Target,
+    store::is_in_flight,
     terms::{Terms, Wait},
     tollgate::Shared,
 };
@@ -21,12 +26,14 @@ pub struct Limiter {
 }
 
 /// The right to put ONE request on the wire, now. Dropping it does not give it back: a request may have
-/// been sent.
+/// been sent. Under limits of calls in flight it is the call: keep it until that has ended.
 pub struct Permit {
     lane: Arc<Lane>,
-    cost: i64,
+    gate: Arc<Gate>,
+    costs: Costs,
     /// `None`: the provider is only observed, or the tollgate disabled.
     booked: Option<gate::Permit>,
+    flight: Flight,
 }
 
 /// A question for a permit: `.await` it. By default it waits, at most the provider's `max_wait`.
@@ -94,9 +101,9 @@ impl Limiter {
     /// # let tollgate = Tollgate::builder().provider(Provider::new("acme").limit("100/min".parse()?)).build()?;
     /// let acme = tollgate.provider("acme")?;
     /// let permit = acme.acquire().await?;
-    /// let heavy = acme.acquire().cost(5).wait_at_most(Duration::from_secs(2)).await?;
+    /// let heavy = acme.acquire().cost("requests", 5).wait_at_most(Duration::from_secs(2)).await?;
     /// match acme.acquire().or_reject().await {
-    ///     Ok(permit) => println!("{:?} left of {}", permit.remaining(), permit.limit()),
+    ///     Ok(permit) => println!("{:?} left of {:?}", permit.remaining(), permit.limit()),
     ///     Err(refused) => println!("again in {:?}", refused.retry_after()),
     /// }
     /// # Ok(())
@@ -111,16 +118,16 @@ impl Limiter {
     /// # Errors
     /// When the store does not answer.
     pub async fn peek(&self) -> Result<Peek, Error> {
-        let gate = &self.lane.gate;
-        let quota = &gate.quota;
-        let look = gate.store().peek(quota).await.map_err(|error| Error::store(&quota.provider, error))?;
-        let limits = quota.limits.iter().zip(look.limits).map(|(limit, (left, next))| LimitPeek {
+        let gates = &self.lane.gates;
+        let quota = &gates.usual.quota;
+        let look = gates.store().peek(quota).await.map_err(|error| Error::store(&quota.provider, error))?;
+        let limits = quota.limits().zip(look.limits).map(|(limit, (left, next))| LimitPeek {
             limit: limit.clone(),
-            left: left.max(0) as u64,
+            left: limit.in_units(left),
             next_free: duration(next - look.now),
         });
         let paused = (look.pause > look.now).then(|| duration(look.pause - look.now));
-        Ok(Peek { paused, limits: limits.collect(), queued: gate.queued() })
+        Ok(Peek { paused, limits: limits.collect(), queued: gates.common().queued() })
     }
 
     /// Stops every replica for `time` from now: this one at once, the others when they hear the bell. One
@@ -131,20 +138,43 @@ impl Limiter {
     /// # Errors
     /// When the store does not answer. This replica stops all the same.
     pub async fn pause(&self, time: Duration) -> Result<Duration, Error> {
-        let left = self.lane.gate.pause(micros(time)).await;
-        left.map(duration).map_err(|error| Error::store(&self.lane.quota().provider, error))
+        let left = self.lane.gates.pause(micros(time)).await;
+        left.map(duration).map_err(|error| Error::store(self.lane.provider(), error))
     }
 
     /// What has happened in this replica so far.
     pub fn counts(&self) -> Counts {
         self.lane.counts()
     }
+
+    /// Sets of limits that are in use in this process, or were lately.
+    #[doc(hidden)]
+    pub fn gates(&self) -> usize {
+        self.lane.gates.count()
+    }
 }
 
 impl Acquire {
-    /// What the request takes of each limit. Default 1.
-    pub fn cost(mut self, cost: u64) -> Self {
-        self.terms.cost = cost;
+    /// What the request takes of the limits that count this unit. Default: one of `requests`, of others nothing;
+    /// 0 is allowed. A unit that no limit counts is an error of the call.
+    pub fn cost(mut self, unit: &str, amount: u64) -> Self {
+        self.terms.price.set(unit, amount);
+        self
+    }
+
+    /// Whose call it is: the value of a key that a [`Scope`](crate::Scope) of the provider has. Without one it
+    /// counts together with all others that have none. A key that no scope has is an error of the call.
+    ///
+    /// The value may be a secret: only a keyed hash of it leaves the process.
+    pub fn key(mut self, key: &str, value: impl AsRef<[u8]>) -> Self {
+        self.terms.set_key(key, value.as_ref());
+        self
+    }
+
+    /// Counts in the limits of this route, which must be one of the provider's scopes, written as there. What is
+    /// not HTTP has no path to tell.
+    pub fn route(mut self, route: &str) -> Self {
+        self.terms.routes.push(route.into());
         self
     }
 
@@ -181,21 +211,24 @@ impl IntoFuture for Acquire {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (lane, terms) = (self.limiter.lane, self.terms);
-            let cost = lane.cost(terms.cost)?;
-            let clock = &lane.gate.clock;
+            lane.check(&terms)?;
+            let fare = lane.fare(&terms.price, Target::Named(&terms.routes), |key| terms.key(key));
+            let clock = lane.clock();
             let patience = terms.patience(clock, clock.instant_now(), lane.longest_wait);
-            lane.permit(Ask { priority: terms.priority, ..Ask::new(cost, patience) }).await
+            let ask = Ask { priority: terms.priority, ..Ask::new(fare.costs.clone(), patience) };
+            lane.permit(fare, ask).await
         })
     }
 }
 
 impl Permit {
-    pub(crate) fn booked(lane: Arc<Lane>, booked: gate::Permit) -> Self {
-        Self { lane, cost: booked.booked.cost, booked: Some(booked) }
+    pub(crate) fn booked(lane: Arc<Lane>, gate: Arc<Gate>, booked: gate::Permit) -> Self {
+        let costs = booked.booked.costs.clone();
+        Self { lane, flight: Flight::new(&gate, &costs), gate, costs, booked: Some(booked) }
     }
 
-    pub(crate) fn unbooked(lane: Arc<Lane>, cost: i64) -> Self {
-        Self { lane, cost, booked: None }
+    pub(crate) fn unbooked(lane: Arc<Lane>, gate: Arc<Gate>, costs: Costs) -> Self {
+        Self { lane, gate, costs, booked: None, flight: Flight::none() }
     }
 
     /// From the question to the permit.
@@ -203,32 +236,82 @@ impl Permit {
         duration(self.booked.as_ref().map_or(0, |booked| booked.waited))
     }
 
-    /// What it is charged with.
-    pub fn cost(&self) -> u64 {
-        self.cost.unsigned_abs()
+    /// What it is charged with of this unit; 0 if no limit counts it.
+    pub fn cost(&self, unit: &str) -> u64 {
+        let mut counted = self.gate.quota.limits().zip(self.costs.iter());
+        counted.find(|(limit, _)| limit.unit() == unit).map_or(0, |(limit, cost)| limit.in_units(cost))
     }
 
-    /// The limit that has the least left; the provider's first if it is only observed.
-    pub fn limit(&self) -> &Limit {
-        self.lane.limit(self.booked.as_ref().map_or(0, |booked| booked.tightest))
+    /// The limit that has the least left, of what it admits; the first if the provider is only observed. `None`:
+    /// the call counts in none.
+    pub fn limit(&self) -> Option<&Limit> {
+        let tightest = self.booked.as_ref().map_or(0, |booked| booked.tightest);
+        self.gate.quota.limits.get(usize::from(tightest)).map(|counted| &counted.limit)
     }
 
     /// What that limit had left, for all replicas, when this permit was booked; `None`: nothing was booked,
-    /// because the provider is only observed or the tollgate disabled.
+    /// because the provider is only observed, the tollgate disabled, or the call counts in no limit.
     pub fn remaining(&self) -> Option<u64> {
-        self.booked.as_ref().map(|booked| booked.remaining.max(0) as u64)
+        let booked = self.booked.as_ref()?;
+        self.limit().map(|limit| limit.in_units(booked.remaining))
     }
 
     /// The request was not sent: the permit goes to the next caller, or back to the store.
     pub fn give_back(self) {
         if let Some(booked) = self.booked {
-            self.lane.gate.give_back(booked);
+            self.flight.call_off();
+            self.gate.give_back(booked);
         }
     }
 
+    /// What the request really cost is known: the difference to what was booked is charged or given back. Units
+    /// that are not named stay as they were booked. More than was left of a limit is a debt, which later calls wait
+    /// for; it is never above the limit once more, what is beyond that is let off. A window that is over by now is
+    /// not changed. A permit that is never settled stays as it was booked.
+    ///
+    /// # Errors
+    /// When no limit counts one of the units; nothing is changed then.
+    ///
+    /// ```
+    /// # use tollgate::{Provider, Tollgate};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let llm = Provider::new("llm").limit("200000 tokens/min".parse()?);
+    /// let llm = Tollgate::builder().provider(llm).build()?.provider("llm")?;
+    /// let permit = llm.acquire().cost("tokens", 3_000).await?;
+    /// // .. the call, which tells that it took 1,234
+    /// permit.settle([("tokens", 1_234)])?;
+    /// assert_eq!(llm.peek().await?.limits[0].left, 200_000 - 1_234);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn settle<'a>(self, real: impl IntoIterator<Item = (&'a str, u64)>) -> Result<(), Error> {
+        let mut price = Price::default();
+        for (unit, amount) in real {
+            self.lane.check_unit(unit)?;
+            price.set(unit, amount);
+        }
+        if let Some(booked) = &self.booked {
+            let counted = self.gate.quota.limits().zip(booked.booked.costs.iter());
+            // A place in flight is held or not, whatever the call has cost.
+            let told = |limit: &Limit| price.has(limit.unit()) && !is_in_flight(limit);
+            let change = counted.map(|(limit, booked)| match told(limit) {
+                true => grains(limit, price.of(limit.unit())) - booked,
+                false => 0,
+            });
+            self.gate.settle(booked, change.collect());
+        }
+        Ok(())
+    }
+
     #[cfg(feature = "middleware")]
-    pub(crate) fn is_of(&self, lane: &Arc<Lane>) -> bool {
-        Arc::ptr_eq(&self.lane, lane)
+    pub(crate) fn lane(&self) -> &Arc<Lane> {
+        &self.lane
+    }
+
+    #[cfg(feature = "middleware")]
+    pub(crate) fn is_of(&self, gate: &Arc<Gate>) -> bool {
+        Arc::ptr_eq(&self.gate, gate)
     }
 
     /// Where its caller stands in the gate's queue, to come back to.
@@ -237,35 +320,58 @@ impl Permit {
         self.booked.as_ref().map(|booked| booked.ticket)
     }
 
-    /// Takes a part of its cost out of it, as a permit of its own.
     #[cfg(feature = "middleware")]
-    pub(crate) fn split(&mut self, cost: i64) -> Self {
-        self.cost -= cost;
-        let booked = self.booked.as_mut().map(|booked| booked.split(cost));
-        Self { lane: self.lane.clone(), cost, booked }
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    #[cfg(feature = "middleware")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.costs.is_nothing()
+    }
+
+    /// Whether there is so much in it.
+    #[cfg(feature = "middleware")]
+    pub(crate) fn holds(&self, costs: &Costs) -> bool {
+        !self.costs.is_nothing() && self.costs.covers(costs)
+    }
+
+    /// Takes a part of its costs out of it, as a permit of its own.
+    #[cfg(feature = "middleware")]
+    pub(crate) fn split(&mut self, costs: Costs) -> Self {
+        self.costs = self.costs.minus(&costs);
+        let booked = self.booked.as_mut().map(|booked| booked.split(costs.clone()));
+        Self { lane: self.lane.clone(), gate: self.gate.clone(), costs, booked, flight: Flight::none() }
+    }
+
+    /// Whoever has it says when the call has ended.
+    #[cfg(feature = "middleware")]
+    pub(crate) fn take_flight(&mut self) -> Flight {
+        std::mem::replace(&mut self.flight, Flight::none())
     }
 
     /// One that was kept for later is wanted now: exchanged if its time is over.
     #[cfg(feature = "middleware")]
     pub(crate) async fn renew(self, ask: Ask) -> Result<Self, Error> {
         let Some(booked) = self.booked else { return Ok(self) };
-        match self.lane.gate.renew(booked, ask).await {
-            Ok(booked) => Ok(Self::booked(self.lane, booked)),
-            Err(verdict) => Err(self.lane.refused(verdict)),
+        self.flight.call_off();
+        match self.gate.renew(booked, ask).await {
+            Ok(booked) => Ok(Self::booked(self.lane, self.gate, booked)),
+            Err(verdict) => Err(self.lane.refused(&self.gate, verdict)),
         }
     }
 }
 
 impl std::fmt::Debug for Limiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Limiter").field("provider", &self.lane.quota().provider).finish_non_exhaustive()
+        f.debug_struct("Limiter").field("provider", &self.lane.provider()).finish_non_exhaustive()
     }
 }
 
 impl std::fmt::Debug for Permit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Permit")
-            .field("cost", &self.cost())
+            .field("limit", &self.limit().map(ToString::to_string))
             .field("waited", &self.waited())
             .finish_non_exhaustive()
     }

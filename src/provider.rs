@@ -1,6 +1,13 @@
 use std::{num::NonZeroU32, time::Duration};
 
-use crate::{error::ConfigError, ledger::Rule, limit::Limit, store::rule};
+use crate::{
+    error::ConfigError,
+    ledger::Rule,
+    limit::Limit,
+    scope::{Hasher, Routes, Scope},
+    store::{is_in_flight, rule},
+    terms::Hidden,
+};
 
 /// A third-party API whose quota is shared: its name, its limits and the requests that they cover.
 ///
@@ -20,9 +27,11 @@ use crate::{error::ConfigError, ledger::Rule, limit::Limit, store::rule};
 #[must_use]
 pub struct Provider {
     pub(crate) name: String,
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Vec<(Limit, Scope)>,
+    pub(crate) secret: Option<Hidden>,
     pub(crate) max_wait: Option<Duration>,
     pub(crate) queue: usize,
+    pub(crate) ageing: Duration,
     pub(crate) ceiling: Option<NonZeroU32>,
     pub(crate) warn_after: Duration,
     pub(crate) observe: bool,
@@ -36,8 +45,10 @@ impl Provider {
         Self {
             name: name.into(),
             limits: Vec::new(),
+            secret: None,
             max_wait: None,
             queue: 1_000,
+            ageing: Duration::from_secs(60),
             ceiling: None,
             warn_after: Duration::from_secs(10),
             observe: false,
@@ -53,8 +64,39 @@ impl Provider {
     }
 
     /// Adds a limit. A call must find room in all of them, and is charged to all or none.
-    pub fn limit(mut self, limit: Limit) -> Self {
-        self.limits.push(limit);
+    pub fn limit(self, limit: Limit) -> Self {
+        self.limit_in(Scope::all(), limit)
+    }
+
+    /// Adds a limit for some of the requests: a route, each value of a key, or both.
+    ///
+    /// A key's value is, in this order: what the call names (`key("tenant", "t1")`), what the closure given to
+    /// [`key`](Self::key) tells, or the request's header of that name. So `each("authorization")` has a state for
+    /// each credential. Headers that the client sets by itself (`default_headers`) are not seen.
+    ///
+    /// A state that is not used expires, in the store and here.
+    ///
+    /// ```
+    /// use tollgate::{Provider, Scope};
+    ///
+    /// # fn main() -> Result<(), tollgate::LimitError> {
+    /// let acme = Provider::new("acme")
+    ///     .limit("1000/min".parse()?)
+    ///     .limit_in(Scope::route("POST /v1/search/{index}"), "10/s".parse()?)
+    ///     .limit_in(Scope::all().each("authorization"), "100/min".parse()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn limit_in(mut self, scope: Scope, limit: Limit) -> Self {
+        self.limits.push((limit, scope));
+        self
+    }
+
+    /// Under which secret the values of keys are hashed, at least 16 bytes, the same in every replica. The store
+    /// never gets the values; but without a secret whoever reads the store can tell whether a value he guesses is
+    /// there. Default: derived from the provider's name, which hides long values such as API keys.
+    pub fn secret(mut self, secret: impl AsRef<[u8]>) -> Self {
+        self.secret = Some(Hidden::new(secret.as_ref()));
         self
     }
 
@@ -68,6 +110,13 @@ impl Provider {
     /// How many callers may wait in one replica; the next is refused. Default 1,000.
     pub fn queue(mut self, callers: usize) -> Self {
         self.queue = callers;
+        self
+    }
+
+    /// Who has waited so long is not overtaken any more, within a replica, by who comes with the next higher priority;
+    /// a low one after twice that time by nobody. Default 60 s.
+    pub fn ageing(mut self, wait: Duration) -> Self {
+        self.ageing = wait;
         self
     }
 
@@ -104,7 +153,7 @@ impl Provider {
         if self.limits.is_empty() {
             return Err(ConfigError(format!("provider \"{name}\" has no limit: add one with `.limit(..)`")));
         }
-        for (at, limit) in self.limits.iter().enumerate() {
+        for (at, (limit, scope)) in self.limits.iter().enumerate() {
             if let Rule::Bucket(bucket) = rule(limit, 0)
                 && !bucket.is_exact()
             {
@@ -112,9 +161,11 @@ impl Provider {
                     "provider \"{name}\": {limit} cannot be counted exactly: use a smaller guard or rounder numbers"
                 )));
             }
-            if let Some(other) = self.limits[..at].iter().find(|other| other.name() == limit.name()) {
+            let same = |other: &&(Limit, Scope)| other.0.name() == limit.name() && other.1 == *scope;
+            if let Some((other, _)) = self.limits[..at].iter().find(same) {
                 return Err(ConfigError(format!(
-                    "provider \"{name}\" has two limits of one kind and window, {other} and {limit}: keep the smaller"
+                    "provider \"{name}\" has two limits of one kind and window in one scope ({scope}), {other} and \
+                     {limit}: keep the smaller"
                 )));
             }
         }
@@ -123,8 +174,19 @@ impl Provider {
         Ok(())
     }
 
+    pub(crate) fn scopes(&self) -> Result<Routes, ConfigError> {
+        let hasher = match &self.secret {
+            Some(secret) => Hasher::with_secret(secret.as_ref(), &self.name),
+            None => Ok(Hasher::of(&self.name)),
+        };
+        let scopes: Vec<_> = self.limits.iter().map(|(_, scope)| scope.clone()).collect();
+        let routes = hasher.and_then(|hasher| Routes::new(&scopes, hasher));
+        routes.map_err(|error| ConfigError(format!("provider \"{}\": {error}", self.name)))
+    }
+
     pub(crate) fn longest_wait(&self) -> Duration {
-        let windows = self.limits.iter().map(|limit| 2 * (limit.window() + limit.guard()));
+        let timed = self.limits.iter().filter(|(limit, _)| !is_in_flight(limit));
+        let windows = timed.map(|(limit, _)| 2 * (limit.window() + limit.guard()));
         self.max_wait.unwrap_or_else(|| windows.max().unwrap_or_default().max(Duration::from_secs(60)))
     }
 }

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
 use crate::{
-    clock::Clock,
+    clock::{Clock, micros},
     error::ConfigError,
-    gate::{Ceiling, Gate, Plan},
+    gate::{Ceiling, Common},
+    gates::{Gates, Outline},
     lane::{Lane, Mode},
     limiter::Limiter,
     provider::Provider,
-    store::{MemoryStore, Quota, Store},
+    store::{MemoryStore, Store},
 };
 
 /// The shared limiter of a process: its providers and the store of their state. Cheap to clone.
@@ -55,24 +56,24 @@ impl Tollgate {
             return Ok(Limiter::new(Arc::new(lane), self.0.clone()));
         }
         let Some(lane) = self.lane(name) else {
-            let known: Vec<_> = self.0.lanes.iter().map(|lane| &*lane.quota().provider).collect();
+            let known: Vec<_> = self.0.lanes.iter().map(|lane| &**lane.provider()).collect();
             return Err(ConfigError(format!("no provider \"{name}\": there are {}", known.join(", "))));
         };
         Ok(Limiter::new(lane, self.0.clone()))
     }
 
     pub(crate) fn lane(&self, name: &str) -> Option<Arc<Lane>> {
-        self.0.lanes.iter().find(|lane| &*lane.quota().provider == name).cloned()
+        self.0.lanes.iter().find(|lane| &**lane.provider() == name).cloned()
     }
 
     /// Refuses every caller from now on, gives booked permits back and says goodbye to the store. Returns
     /// when that is done, or when the store does not answer within its timeout.
     pub async fn shutdown(&self) {
         for lane in &self.0.lanes {
-            lane.gate.close();
+            lane.gates.close();
         }
         for lane in &self.0.lanes {
-            lane.gate.closed().await;
+            lane.gates.closed().await;
         }
     }
 }
@@ -106,7 +107,7 @@ impl Tollgate {
 
 impl std::fmt::Debug for Tollgate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<_> = self.0.lanes.iter().map(|lane| &*lane.quota().provider).collect();
+        let names: Vec<_> = self.0.lanes.iter().map(|lane| lane.provider()).collect();
         f.debug_struct("Tollgate").field("providers", &names).finish()
     }
 }
@@ -114,7 +115,7 @@ impl std::fmt::Debug for Tollgate {
 impl Drop for Shared {
     fn drop(&mut self) {
         for lane in &self.lanes {
-            lane.gate.close();
+            lane.gates.close();
         }
     }
 }
@@ -151,7 +152,7 @@ impl Builder {
             lanes.push(Arc::new(lane));
         }
         for lane in &lanes {
-            lane.gate.hello();
+            lane.gates.usual.hello();
         }
         Ok(Tollgate(Arc::new(Shared { clock, lanes, disabled: false })))
     }
@@ -160,23 +161,29 @@ impl Builder {
 fn open(provider: Provider, mode: Mode, clock: &Clock, store: Arc<dyn Store>) -> Result<Lane, ConfigError> {
     provider.check()?;
     let longest_wait = provider.longest_wait();
-    let plan = Plan {
-        quota: Quota { provider: provider.name.as_str().into(), limits: provider.limits },
+    let outline = Outline {
+        provider: provider.name.as_str().into(),
         queue: provider.queue,
-        ceiling: provider.ceiling.map(|most| Ceiling::new(most, clock.clone())),
+        ageing: micros(provider.ageing),
         warn_after: provider.warn_after,
+        store,
+        clock: clock.clone(),
+        common: Common::default(),
+        scopes: provider.scopes()?,
+        limits: provider.limits,
     };
-    let gate = Gate::new(plan, store, clock.clone());
+    let gates = Gates::new(outline);
+    let ceiling = provider.ceiling.map(|most| Ceiling::new(most, clock.clone()));
     #[cfg(feature = "middleware")]
-    let lane = Lane::new(gate, longest_wait, mode, provider.requests.open()?);
+    let lane = Lane::new(gates, ceiling, longest_wait, mode, provider.requests.open()?);
     #[cfg(not(feature = "middleware"))]
-    let lane = Lane::new(gate, longest_wait, mode);
+    let lane = Lane::new(gates, ceiling, longest_wait, mode);
     Ok(lane)
 }
 
 /// What two providers cannot have in common.
 fn clash(one: &Lane, other: &Lane) -> Result<(), ConfigError> {
-    let (name, taken) = (&other.quota().provider, &one.quota().provider);
+    let (name, taken) = (other.provider(), one.provider());
     if name == taken {
         return Err(ConfigError(format!("two providers are named \"{name}\": give each its own")));
     }

@@ -12,9 +12,8 @@ use governor::{
 use super::{Patience, Verdict};
 use crate::clock::{Clock, duration, micros};
 
-/// Permits a second that one replica may ask for; as many at once.
+/// Permits a second that one replica may ask for, whatever they cost; as many at once.
 pub struct Ceiling {
-    most: NonZeroU32,
     limiter: RateLimiter<NotKeyed, InMemoryState, Time, NoOpMiddleware<Duration>>,
 }
 
@@ -32,19 +31,13 @@ impl governor::clock::Clock for Time {
 
 impl Ceiling {
     pub fn new(per_second: NonZeroU32, clock: Clock) -> Self {
-        Self {
-            most: per_second,
-            limiter: RateLimiter::direct_with_clock(Quota::per_second(per_second), Time(clock)),
-        }
+        Self { limiter: RateLimiter::direct_with_clock(Quota::per_second(per_second), Time(clock)) }
     }
 
     /// Waits until the replica may ask again, as long as its caller would.
-    pub async fn pass(&self, cost: i64, patience: Patience) -> Result<(), Verdict> {
-        // A single call dearer than a second's worth takes it all.
-        let cost =
-            u32::try_from(cost).ok().and_then(NonZeroU32::new).map_or(self.most, |cost| cost.min(self.most));
+    pub async fn pass(&self, patience: Patience) -> Result<(), Verdict> {
         loop {
-            let Ok(Err(not_until)) = self.limiter.check_n(cost) else { return Ok(()) };
+            let Err(not_until) = self.limiter.check() else { return Ok(()) };
             let now = self.limiter.clock().now();
             let wait: Duration = not_until.earliest_possible().duration_since(now).into();
             let retry_after = micros(wait).max(1);

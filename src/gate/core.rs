@@ -4,23 +4,28 @@
 
 mod answers;
 mod calls;
+mod flights;
 mod pauses;
 
 use std::collections::VecDeque;
 
+use self::flights::Flights;
 use super::{
+    common::Common,
     link::Link,
     permit::{Permit, Stage},
     queue::{Ask, Patience, Priority, Queue, Ticket, Waiter},
 };
 use crate::{
     clock::Moment,
-    ledger::{Call, Generation, Micros, Rule},
+    ledger::{Booked, Call, Class, Costs, Generation, Micros, Rule, SECOND},
     store::{StoreError, Taken},
 };
 
 /// Callers asked for in one call; the rest go into the next.
 const MOST_WANTS: usize = 1_024;
+/// So long a call that failed may be sent again. The store remembers twice as long that it was carried out.
+const REPEATABLE: Micros = 30 * SECOND;
 
 /// What a gate is told once.
 #[derive(Clone, Debug)]
@@ -30,8 +35,11 @@ pub struct Settings {
     pub rules: Vec<Rule>,
     /// The smallest guard among them.
     pub guard: Micros,
-    /// Callers that may wait.
+    /// Callers that may wait, at all gates of the provider.
     pub queue: usize,
+    /// Who has waited so long goes before who comes now with the next higher priority.
+    pub ageing: Micros,
+    pub common: Common,
 }
 
 /// What a caller is told. Waits in microseconds.
@@ -74,77 +82,91 @@ pub struct Core<W> {
     settings: Settings,
     link: Link,
     queue: Queue<W>,
-    tickets: u64,
+    tickets: u32,
     /// In the order of their slots.
     held: VecDeque<Permit>,
     returns: Vec<Permit>,
+    /// Permits that flew, with what they cost more or less than was booked.
+    settles: Vec<(Generation, Booked)>,
     /// The call under way, or, after a failure, the one to be sent again before anything new: it may have
     /// been carried out, and by its number the store then tells what was booked.
     sent: Option<Sent>,
     number: i64,
+    /// When the store heard of this gate last, at the earliest.
+    heard: Micros,
+    flights: Flights,
     generation: Option<Generation>,
     nothing: Option<Nothing>,
     hello: bool,
     closing: bool,
     closed: bool,
-    /// Nothing is handed out before this.
-    stopped_until: Micros,
     /// How often the store was doubted.
-    doubts: u64,
-    /// Permits that came to hand too late and were exchanged.
-    late: u64,
+    doubts: u32,
 }
 
 #[derive(Debug)]
 struct Sent {
     call: Call,
     at: Moment,
+    /// When it was sent for the first time: its answer may be of then.
+    first: Moment,
     under_way: bool,
+    /// When a call that failed is sent again, if nobody asks before.
+    retry: Micros,
     /// The answer may have been decided before the store changed its mind.
     doubted: bool,
+    /// The answer may have been decided before the place was there that this gate was called up for.
+    called_up: bool,
+    /// It tells of calls that have ended.
+    landed: bool,
     asked: Vec<Ticket>,
 }
 
 /// The store's last "nothing before", on our clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Nothing {
     before: Micros,
     /// It holds for callers that want no less.
-    cost: i64,
+    costs: Costs,
+    /// And are no better.
+    class: Class,
     limit: Option<usize>,
     paced: bool,
-    /// The answer granted nothing at all: asking again sooner is of no use.
-    barren: bool,
+    /// The answer granted nothing at all, or a place in a line: asking again sooner than this is of no use.
+    again: Option<Micros>,
 }
 
 impl<W> Core<W> {
     pub fn new(settings: Settings) -> Self {
         Self {
-            link: Link::new(settings.guard),
+            link: Link::new(settings.guard, settings.common.way.clone()),
+            queue: Queue::new(settings.rules.len(), settings.common.clone()),
+            flights: Flights::new(&settings.rules),
             settings,
-            queue: Queue::new(),
             tickets: 0,
             held: VecDeque::new(),
             returns: Vec::new(),
+            settles: Vec::new(),
             sent: None,
             number: 0,
+            heard: 0,
             generation: None,
             nothing: None,
             hello: true,
             closing: false,
             closed: false,
-            stopped_until: Micros::MIN,
             doubts: 0,
-            late: 0,
         }
     }
 
+    /// Permits that came to hand too late and were exchanged.
     pub fn late(&self) -> u64 {
-        self.late
+        self.settings.common.late()
     }
 
-    pub fn queued(&self) -> usize {
-        self.queue.len()
+    /// Nothing is handed out before this.
+    pub(super) fn stopped_until(&self) -> Micros {
+        self.settings.common.stopped_until()
     }
 
     pub fn is_closed(&self) -> bool {
@@ -153,48 +175,40 @@ impl<W> Core<W> {
 
     /// Nobody waits, nothing is held or under way: who comes now may ask the store past the queue.
     pub fn is_quiet(&self, now: Micros) -> bool {
-        self.queue.len() == 0
-            && self.held.is_empty()
-            && self.returns.is_empty()
-            && self.sent.is_none()
-            && now >= self.stopped_until
-            && !self.hello
-            && !self.closing
+        self.is_idle() && now >= self.stopped_until() && !self.hello && !self.closing
     }
 
     /// What the store gave past the queue. It gets a place: it may have to be exchanged later.
-    pub fn at_once(&mut self, now: Moment, cost: i64, priority: Priority, taken: &Taken) -> Permit {
-        let permit = Permit::at_once(cost, taken, now, self.link.lateness());
-        Permit { doubts: self.doubts, ticket: self.next_ticket(priority), ..permit }
+    pub fn at_once(&mut self, now: Moment, costs: Costs, priority: Priority, taken: &Taken) -> Permit {
+        let permit = Permit::at_once(costs, taken, now, self.link.lateness());
+        Permit { doubts: self.doubts, ticket: self.next_ticket(now.mono, priority), ..permit }
     }
 
-    fn next_ticket(&mut self, priority: Priority) -> Ticket {
-        self.tickets += 1;
-        Ticket::new(priority, self.tickets)
+    fn next_ticket(&mut self, now: Micros, priority: Priority) -> Ticket {
+        self.tickets = self.tickets.wrapping_add(1);
+        Ticket::new(priority, now, self.settings.ageing, self.tickets)
     }
 
     /// A caller comes. What is certain already is said at once.
     pub fn arrive(&mut self, now: Micros, ask: Ask, handle: W) -> Result<Ticket, Verdict> {
-        let Ask { cost, priority, patience, place } = ask;
+        let Ask { ref costs, priority, patience, place } = ask;
         if self.closing {
             return Err(Verdict::Closed);
         }
-        if let Some(limit) = self.settings.rules.iter().position(|rule| cost > rule.max()) {
+        let mut priced = self.settings.rules.iter().zip(costs.iter());
+        if let Some(limit) = priced.position(|(rule, cost)| cost > rule.max()) {
             return Err(Verdict::Never { limit });
         }
-        if self.queue.len() >= self.settings.queue {
+        if self.queue.len_in_all() >= self.settings.queue {
             return Err(Verdict::QueueFull);
         }
-        let booked: i64 = self.held.iter().map(|permit| permit.booked.cost).sum();
-        let (ticket, ahead) = match place {
-            Some(ticket) => (ticket, 0),
-            None => {
-                let ticket = self.next_ticket(priority);
-                (ticket, self.queue.cost_before(ticket) - booked)
-            }
+        let ticket = place.unwrap_or_else(|| self.next_ticket(now, priority));
+        let ahead = |limit| {
+            let booked: i64 = self.held.iter().map(|permit| permit.booked.costs.of(limit)).sum();
+            if place.is_some() { 0 } else { self.queue.cost_before(ticket, limit) - booked }
         };
-        if let Some(refusal) = self.certain_to_miss(now, cost, patience, ahead)
-            && (now < self.stopped_until || !self.is_held_for(ticket, cost, patience.bound(now)))
+        if let Some(refusal) = self.certain_to_miss(now, costs, ticket, patience, ahead)
+            && (now < self.stopped_until() || !self.is_held_for(ticket, costs, patience.bound(now)))
         {
             return Err(refusal);
         }
@@ -203,10 +217,10 @@ impl<W> Core<W> {
     }
 
     /// Whether one of the permits at hand goes to a caller with this place, and in time.
-    fn is_held_for(&self, ticket: Ticket, cost: i64, bound: Micros) -> bool {
-        let fits = |permit: &&Permit| permit.booked.cost == cost && permit.due <= bound;
+    fn is_held_for(&self, ticket: Ticket, costs: &Costs, bound: Micros) -> bool {
+        let fits = |permit: &&Permit| permit.booked.costs == *costs && permit.due <= bound;
         let held = self.held.iter().filter(fits).count();
-        held > self.queue.before(ticket, cost).take(held).count()
+        held > self.queue.before(ticket, costs).take(held).count()
     }
 
     /// A caller gives up. Whether it was still waiting.
@@ -216,6 +230,7 @@ impl<W> Core<W> {
 
     /// A permit comes back unused. While it is fresh the next caller may have it.
     pub fn give_back(&mut self, permit: Permit) {
+        self.flights.turned_back(&permit.booked.costs);
         if permit.stage == Stage::Ready && permit.doubts == self.doubts {
             self.keep(permit);
         } else {
@@ -223,11 +238,21 @@ impl<W> Core<W> {
         }
     }
 
+    /// A permit flew, and cost so much more than was booked for it; less is negative.
+    pub fn settle(&mut self, permit: &Permit, change: Costs) {
+        if !change.is_nothing() {
+            self.settles.push((permit.generation, Booked { costs: change, ..permit.booked.clone() }));
+        }
+    }
+
     /// A permit came to hand when it might no longer fly: its caller takes its place again, and the slot is
     /// exchanged if it has passed, confirmed if it is doubtful.
     pub fn came_late(&mut self, now: Moment, ticket: Ticket, waiter: Waiter<W>, mut permit: Permit) {
+        self.flights.turned_back(&permit.booked.costs);
         let late = !permit.is_fresh(now);
-        self.late += u64::from(late);
+        if late {
+            self.settings.common.was_late();
+        }
         if late || permit.doubts != self.doubts {
             permit.stage = Stage::Late;
         }
@@ -237,6 +262,7 @@ impl<W> Core<W> {
 
     /// A permit was kept past its slot on purpose and is wanted now: it is exchanged, at its caller's old place.
     pub fn renew(&mut self, ticket: Ticket, waiter: Waiter<W>, mut permit: Permit) {
+        self.flights.turned_back(&permit.booked.costs);
         permit.stage = Stage::Late;
         self.keep(permit);
         self.queue.push(ticket, waiter);
@@ -268,33 +294,61 @@ impl<W> Core<W> {
         self.hand_out(now, mail);
         self.refuse_the_held_up(now.mono, mail);
         while let Some(waiter) = self.queue.pop_overdue(now.mono) {
-            let before = self.nothing.map_or(now.mono, |nothing| nothing.before);
-            let limit = self.nothing.map_or(Some(0), |nothing| nothing.limit);
+            let nothing = self.nothing.as_ref();
+            let before = nothing.map_or(now.mono, |nothing| nothing.before);
+            // Who cannot wait for the end of a pause was told so.
+            let limit = nothing.and_then(|nothing| nothing.limit).or(Some(0));
             mail.push((waiter.handle, Verdict::Later { retry_after: (before - now.mono).max(1), limit }));
         }
         let call = self.next_call(now);
-        let idle =
-            self.sent.is_none() && self.queue.len() == 0 && self.held.is_empty() && self.returns.is_empty();
-        Next { call, wake: self.wake(now), idle: idle && (!self.closing || self.closed) }
+        let idle = (self.is_idle() || self.is_stuck()) && (!self.closing || self.closed);
+        Next { call, wake: self.wake(now), idle }
     }
 
-    /// Permits whose slot has come go to the first callers that want their cost; what nobody wants goes back.
+    /// Nothing is held, queued, owed or under way.
+    pub fn is_idle(&self) -> bool {
+        self.sent.is_none()
+            && self.queue.len() == 0
+            && self.held.is_empty()
+            && self.returns.is_empty()
+            && self.settles.is_empty()
+            && self.flights.is_none()
+            && !self.flights.in_line
+    }
+
+    /// The last call has failed, and only the next caller has it sent again.
+    fn is_stuck(&self) -> bool {
+        let failed = self.sent.as_ref().is_some_and(|sent| !sent.under_way);
+        failed && self.queue.len() == 0 && self.retry_at().is_none()
+    }
+
+    /// A call that failed long ago is not sent again: the store might carry it out twice. What it booked, if it was
+    /// carried out, stays booked.
+    pub fn forget_the_lost(&mut self, now: Moment) {
+        if self.sent.as_ref().is_some_and(|sent| !sent.under_way && now.since(sent.first) >= REPEATABLE) {
+            self.sent = None;
+            self.held.retain(|permit| permit.stage != Stage::Asked);
+        }
+    }
+
+    /// Permits whose slot has come go to the first callers that want the same; what nobody wants goes back.
     fn hand_out(&mut self, now: Moment, mail: &mut Mail<W>) {
-        if now.mono < self.stopped_until {
+        if now.mono < self.stopped_until() {
             return;
         }
         let mut at = 0;
         while at < self.held.len() && self.held[at].due <= now.mono {
             if self.held[at].stage != Stage::Ready {
                 at += 1;
-            } else if !self.held[at].is_fresh(now) && self.queue.count_of(self.held[at].booked.cost) > 0 {
+            } else if !self.held[at].is_fresh(now) && self.queue.count_of(&self.held[at].booked.costs) > 0 {
                 self.held[at].stage = Stage::Late;
-                self.late += 1;
+                self.settings.common.was_late();
             } else if let Some(mut permit) = self.held.remove(at) {
-                match self.queue.pop_cost(permit.booked.cost) {
+                match self.queue.pop_same(&permit.booked.costs) {
                     Some(waiter) => {
                         permit.waited = now.mono - waiter.arrived;
                         permit.doubts = self.doubts;
+                        self.flights.set_out(&permit.booked.costs);
                         mail.push((waiter.handle, Verdict::Granted(permit)));
                     }
                     None => self.returns.push(permit),
@@ -312,10 +366,11 @@ impl<W> Core<W> {
         let free = self.sent.is_none();
         let lead = self.link.confirm_lead();
         let held = self.held.iter().filter(|permit| permit.stage == Stage::Ready).map(|permit| {
-            if permit.is_far() { permit.due - lead } else { permit.due.max(self.stopped_until) }
+            if permit.must_be_confirmed() { permit.due - lead } else { permit.due.max(self.stopped_until()) }
         });
         let ask = if free && self.lacks_permits() { self.ask_at() } else { None };
-        let times = held.chain(ask).chain(self.queue.next_deadline());
+        let renew = if free { self.renew_at() } else { self.retry_at() };
+        let times = held.chain(ask).chain(renew).chain(self.queue.next_deadline());
         times.filter(|&time| time > now.mono).min()
     }
 }

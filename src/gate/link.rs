@@ -1,6 +1,9 @@
 //! What the way to the store has shown of itself, and what follows for the slots.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use crate::{clock::Moment, ledger::Micros};
 
@@ -13,14 +16,29 @@ const MILLI: Micros = 1_000;
 /// One part in so many is what two clocks may drift apart.
 const DRIFT: Micros = 5_000;
 
-/// Recent round trips, what they say of the store's clock, and the guard that lateness may use half of.
+/// The way to the store of a provider, as all gates of it know it, and the guard of one gate, that lateness may use
+/// half of.
 #[derive(Debug)]
 pub struct Link {
     guard: Micros,
-    trips: VecDeque<Micros>,
-    /// The smallest of them, which is what distance costs, and the usual one on a bad day. Nothing is guessed
-    /// before the first reply.
+    way: Way,
+}
+
+/// Recent round trips and what they say. Nothing is guessed before the first reply.
+#[derive(Clone, Debug, Default)]
+pub struct Way(Arc<Mutex<Trips>>);
+
+#[derive(Debug, Default)]
+struct Trips {
+    recent: VecDeque<Micros>,
+    known: Known,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// The smallest round trip, which is what distance costs.
     smallest: Micros,
+    /// The usual one on a bad day.
     p90: Micros,
     ahead: Option<Ahead>,
 }
@@ -33,52 +51,72 @@ struct Ahead {
     as_of: Micros,
 }
 
-impl Link {
-    pub fn new(guard: Micros) -> Self {
-        Self { guard, trips: VecDeque::with_capacity(TRIPS), smallest: 0, p90: 0, ahead: None }
+impl Way {
+    fn with<T>(&self, look: impl FnOnce(&mut Trips) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
 
-    /// A call sent at `sent` was answered at `store_now` and heard of `now`.
-    pub fn heard(&mut self, sent: Moment, now: Moment, store_now: Micros) {
-        if self.trips.len() == TRIPS {
-            self.trips.pop_front();
+impl Trips {
+    fn heard(&mut self, sent: Moment, now: Moment, store_now: Micros) {
+        if self.recent.len() == TRIPS {
+            self.recent.pop_front();
         }
-        self.trips.push_back((now.mono - sent.mono).max(0));
-        let mut sorted: Vec<_> = self.trips.iter().copied().collect();
+        self.recent.push_back((now.mono - sent.mono).max(0));
+        let mut sorted: Vec<_> = self.recent.iter().copied().collect();
         sorted.sort_unstable();
-        self.smallest = sorted[0];
-        // Not the largest: one stall must not count for the next 32 calls.
-        self.p90 = sorted[sorted.len() * 9 / 10];
+        let smallest = sorted[0];
         // Each way took at least half of the smallest round trip. What earlier replies said still holds, but
         // for drift: a slow reply leaves the slots it tells of as exact as a fast one.
-        let half = self.half();
+        let half = smallest / 2;
         let (least, most) = (store_now - now.mono + half, store_now - sent.mono - half);
-        let known = self.ahead.map(|ahead| {
-            let drift = (now.mono - ahead.as_of) / DRIFT;
+        let known = self.known.ahead.map(|ahead| {
+            // Gates that share the way hear in any order.
+            let drift = (now.mono - ahead.as_of).max(0) / DRIFT;
             (least.max(ahead.least - drift), most.min(ahead.most + drift))
         });
         // Without an overlap one of the clocks has been set, or the way is not what it seemed: begin anew.
         let (least, most) = known.filter(|(least, most)| least <= most).unwrap_or((least, most.max(least)));
-        self.ahead = Some(Ahead { least, most, as_of: now.mono });
+        self.known = Known {
+            smallest,
+            // Not the largest: one stall must not count for the next 32 calls.
+            p90: sorted[sorted.len() * 9 / 10],
+            ahead: Some(Ahead { least, most, as_of: now.mono }),
+        };
+    }
+}
+
+impl Link {
+    pub fn new(guard: Micros, way: Way) -> Self {
+        Self { guard, way }
+    }
+
+    /// A call sent at `sent` was answered at `store_now` and heard of `now`.
+    pub fn heard(&mut self, sent: Moment, now: Moment, store_now: Micros) {
+        self.way.with(|trips| trips.heard(sent, now, store_now));
+    }
+
+    fn known(&self) -> Known {
+        self.way.with(|trips| trips.known)
     }
 
     /// The moment of a slot on our monotonic clock: not before the first, not after the second.
     pub fn local(&self, slot: Micros) -> (Micros, Micros) {
-        self.ahead.map_or((slot, slot), |ahead| (slot - ahead.most, slot - ahead.least))
+        self.known().ahead.map_or((slot, slot), |ahead| (slot - ahead.most, slot - ahead.least))
     }
 
     /// How long before a slot its confirmation sets out.
     pub fn confirm_lead(&self) -> Micros {
-        (self.p90 + MILLI).min(self.horizon())
+        (self.known().p90 + MILLI).min(self.horizon())
     }
 
     pub fn horizon(&self) -> Micros {
-        HORIZON.max(2 * self.smallest)
+        HORIZON.max(2 * self.known().smallest)
     }
 
     /// When the last held slot is nearer than this, the next call goes out.
     pub fn refill(&self) -> Micros {
-        (self.horizon() / 2).max(self.smallest + 5 * MILLI)
+        (self.horizon() / 2).max(self.known().smallest + 5 * MILLI)
     }
 
     /// Just enough that the fastest reply is a quarter of the guard late, and nearly all are late by no more
@@ -95,12 +133,12 @@ impl Link {
 
     /// From the store's now on, the earliest slot of which nearly all replies let a permit fly.
     fn forgiven(&self) -> Micros {
-        self.p90 - self.half() - self.lateness() + MILLI
+        self.known().p90 - self.half() - self.lateness() + MILLI
     }
 
     /// Half the way: how long ago the store answered, at least.
     pub fn half(&self) -> Micros {
-        self.smallest / 2
+        self.known().smallest / 2
     }
 
     /// How much later than its slot a permit may fly: half of the guard, the other half is the wire's.
@@ -110,6 +148,6 @@ impl Link {
 
     /// How long after its call was sent a permit needs the store's word anew: a pause may have come.
     pub fn trusted_for(&self) -> Micros {
-        self.horizon() + self.smallest
+        self.horizon() + self.known().smallest
     }
 }

@@ -1,6 +1,7 @@
 //! The queue of one replica in front of one provider.
 
 mod ceiling;
+mod common;
 pub mod core;
 mod link;
 mod pause;
@@ -22,14 +23,15 @@ use tokio::sync::{Notify, oneshot};
 use self::place::Place;
 pub use self::{
     ceiling::Ceiling,
+    common::Common,
     core::{Core, Mail, Next, Settings, Verdict},
     permit::Permit,
     queue::{Ask, Patience, Priority, Ticket, Waiter},
 };
 use crate::{
-    clock::{Clock, duration, micros},
-    ledger::{Micros, Named},
-    store::{Bell, Quota, Store},
+    clock::{Clock, duration},
+    ledger::{Costs, Micros, Named},
+    store::{Bell, Quota, Rung, Store, is_in_flight},
 };
 
 type Caller = oneshot::Sender<Verdict>;
@@ -38,6 +40,8 @@ type Caller = oneshot::Sender<Verdict>;
 /// something to do.
 pub struct Gate {
     pub quota: Quota,
+    /// Some of the limits count calls in flight: each call must be told to have landed.
+    pub flies: bool,
     /// The limits as numbers, unless they depend on the date.
     fixed: Option<Vec<Named>>,
     store: Arc<dyn Store>,
@@ -46,7 +50,7 @@ pub struct Gate {
     pub clock: Clock,
     /// Never held across an await: hand-offs happen after it is released.
     state: Mutex<State>,
-    ceiling: Option<Ceiling>,
+    common: Common,
     warn_after: Duration,
     warned: AtomicBool,
     /// Wakes the pump: somebody came, left or gave back.
@@ -58,16 +62,17 @@ pub struct Gate {
 struct State {
     core: Core<Caller>,
     pumping: bool,
-    /// How often the bell has rung, as far as the core knows.
-    rung: u64,
+    /// What the bell has rung, as far as the core knows.
+    rung: Rung,
 }
 
 /// What a provider asks of its gate.
 pub struct Plan {
     pub quota: Quota,
     pub queue: usize,
-    pub ceiling: Option<Ceiling>,
+    pub ageing: Micros,
     pub warn_after: Duration,
+    pub common: Common,
 }
 
 impl Gate {
@@ -76,18 +81,22 @@ impl Gate {
         let settings = Settings {
             member: fastrand::u64(1..),
             rules: plan.quota.rules(now).into_iter().map(|named| named.rule).collect(),
-            guard: plan.quota.limits.iter().map(|limit| micros(limit.guard())).min().unwrap_or(0),
+            guard: plan.quota.guard(),
             queue: plan.queue,
+            ageing: plan.ageing,
+            common: plan.common.clone(),
         };
-        let fixed = plan.quota.limits.iter().all(|limit| limit.boundaries(now).is_empty());
+        let flies = plan.quota.limits().any(is_in_flight);
+        let fixed = plan.quota.limits().all(|limit| limit.boundaries(now).is_empty());
         Arc::new(Self {
+            flies,
             fixed: fixed.then(|| plan.quota.rules(now)),
-            bell: store.listen(&plan.quota),
+            bell: store.listen(&plan.quota, settings.member),
             quota: plan.quota,
             store,
             clock,
-            state: Mutex::new(State { core: Core::new(settings), pumping: false, rung: 0 }),
-            ceiling: plan.ceiling,
+            state: Mutex::new(State { core: Core::new(settings), pumping: false, rung: Rung::default() }),
+            common: plan.common,
             warn_after: plan.warn_after,
             warned: AtomicBool::new(false),
             nudge: Notify::new(),
@@ -101,34 +110,29 @@ impl Gate {
 
     /// Waits for a permit.
     pub async fn acquire(self: &Arc<Self>, ask: Ask) -> Result<Permit, Verdict> {
-        // What is seldom needed is boxed: it must not make every call's future larger.
         let arrived = self.clock.mono();
-        if let Some(ceiling) = &self.ceiling {
-            Box::pin(ceiling.pass(ask.cost, ask.patience)).await?;
-        }
-        if let Some(mut permit) = self.take_now(ask.cost, ask.priority) {
+        if let Some(mut permit) = self.take_now(&ask.costs, ask.priority) {
             permit.waited = permit.due - arrived;
             return Ok(permit);
         }
-        Box::pin(self.serve(Place::take(self, ask)?, ask, arrived)).await
+        let place = Place::take(self, ask.clone())?;
+        // What is seldom needed is boxed: it must not make every call's future larger.
+        Box::pin(self.serve(place, ask, arrived)).await
     }
 
     /// A permit that needs no waiting at all, if there is one.
-    pub fn acquire_now(&self, cost: i64, priority: Priority) -> Option<Permit> {
-        if self.ceiling.is_some() { None } else { self.take_now(cost, priority) }
-    }
-
-    /// The usual call with a store in this process: nobody waits, and there is a permit.
-    fn take_now(&self, cost: i64, priority: Priority) -> Option<Permit> {
+    ///
+    /// The usual call with a store in this process: nobody waits, and there is one.
+    pub fn take_now(&self, costs: &Costs, priority: Priority) -> Option<Permit> {
         let store = self.store.local()?;
         let now = self.clock.now();
         let mut state = self.lock();
         if !state.core.is_quiet(now.mono) {
             return None;
         }
-        let taken = store.take_now(&self.quota, self.fixed.as_deref(), cost)?;
+        let taken = store.take_now(&self.quota, self.fixed.as_deref(), costs, priority.class())?;
         self.warn_of_long_waits(0);
-        Some(state.core.at_once(now, cost, priority, &taken))
+        Some(state.core.at_once(now, costs.clone(), priority, &taken))
     }
 
     /// A permit that was kept past its slot is exchanged for one that may fly, if need be; it goes before all
@@ -138,7 +142,7 @@ impl Gate {
         if self.lock().core.may_fly(&permit, now) {
             return Ok(permit);
         }
-        self.serve(Place::retake(self, ask, permit), ask, now.mono).await
+        self.serve(Place::retake(self, &ask, permit), ask, now.mono).await
     }
 
     async fn serve(&self, mut place: Place, ask: Ask, arrived: Micros) -> Result<Permit, Verdict> {
@@ -150,7 +154,7 @@ impl Gate {
                 self.warn_of_long_waits(permit.waited);
                 return Ok(permit);
             }
-            place.came_late(now, ask, arrived, permit);
+            place.came_late(now, &ask, arrived, permit);
         }
     }
 
@@ -159,7 +163,17 @@ impl Gate {
         self.change(|core| core.give_back(permit));
     }
 
-    /// Tells the store that this replica shares the quota, before its first request.
+    /// A call has ended: its places in flight are free.
+    pub fn landed(self: &Arc<Self>, places: &Costs) {
+        self.change(|core| core.landed(places));
+    }
+
+    /// A permit flew, and cost so much more than was booked for it; less is negative.
+    pub fn settle(self: &Arc<Self>, permit: &Permit, change: Costs) {
+        self.change(|core| core.settle(permit, change));
+    }
+
+    /// Tells the store what there is to tell: at first that this replica shares the quota, before any request.
     pub fn hello(self: &Arc<Self>) {
         self.change(|_| ());
     }
@@ -183,23 +197,24 @@ impl Gate {
         }
     }
 
-    /// Permits that came to hand too late and were exchanged.
-    pub fn late(&self) -> u64 {
-        self.lock().core.late()
-    }
-
-    pub fn queued(&self) -> usize {
-        self.lock().core.queued()
+    /// Nobody waits here, nothing is held or under way: it may be forgotten, and made again.
+    pub fn is_idle(&self) -> bool {
+        let mut state = self.lock();
+        state.core.forget_the_lost(self.clock.now());
+        !state.pumping && state.core.is_idle()
     }
 
     /// Whatever is decided next must not rest on what the store said before the bell rang.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let rung = self.bell.as_ref().map_or(0, |bell| *bell.borrow());
-        if rung != state.rung {
-            state.rung = rung;
+        let rung = self.bell.as_ref().map_or(state.rung, |bell| *bell.borrow());
+        if rung.pauses != state.rung.pauses {
             state.core.doubt();
         }
+        if rung.turns != state.rung.turns {
+            state.core.called_up();
+        }
+        state.rung = rung;
         state
     }
 
@@ -233,7 +248,7 @@ impl Gate {
             tracing::warn!(
                 provider = &*self.quota.provider,
                 waited_ms = waited.as_millis() as u64,
-                queued = self.queued() as u64,
+                queued = self.common.queued() as u64,
                 "calls wait long for their permits: the quota is smaller than the demand"
             );
         }

@@ -24,7 +24,7 @@ impl Place {
     }
 
     /// The place that a permit came from, to have it exchanged.
-    pub fn retake(gate: &Arc<Gate>, ask: Ask, permit: Permit) -> Self {
+    pub fn retake(gate: &Arc<Gate>, ask: &Ask, permit: Permit) -> Self {
         let (handle, told) = oneshot::channel();
         let ticket = permit.ticket;
         let waiter = ask.waiter(gate.clock.mono(), handle);
@@ -58,7 +58,7 @@ impl Place {
     }
 
     /// The permit came to hand when it might no longer fly: back into the queue, at the old place.
-    pub fn came_late(&mut self, now: Moment, ask: Ask, arrived: Micros, permit: Permit) {
+    pub fn came_late(&mut self, now: Moment, ask: &Ask, arrived: Micros, permit: Permit) {
         let (handle, told) = oneshot::channel();
         let waiter = ask.waiter(arrived, handle);
         self.gate.change(|core| core.came_late(now, self.ticket, waiter, permit));

@@ -75,8 +75,16 @@ fn turn(gate: &Gate) -> (Next, bool) {
 
 fn hear(gate: &Gate, answer: Result<Answer, StoreError>) {
     let mut mail = Mail::new();
-    gate.lock().core.answered(gate.clock.now(), answer, &mut mail);
+    let closed = {
+        let mut state = gate.lock();
+        state.core.answered(gate.clock.now(), answer, &mut mail);
+        state.core.is_closed()
+    };
     deliver(gate, mail);
+    // With calls in flight the pump goes on after that.
+    if closed {
+        gate.orphaned.notify_waiters();
+    }
 }
 
 /// Hands verdicts out with no lock held. Whether a permit came back because its caller had just left.

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::ledger::Micros;
+use super::Common;
+use crate::ledger::{CLASSES, Class, Costs, Micros};
 
 /// Who is served first within a replica.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -17,23 +18,31 @@ pub enum Priority {
     Low,
 }
 
-const PRIORITIES: usize = 3;
+impl Priority {
+    /// Its place in the order.
+    pub fn class(self) -> Class {
+        match self {
+            Self::High => 0,
+            Self::Normal => 1,
+            Self::Low => 2,
+        }
+    }
+}
 
 /// A place in the queue; who is served first has the smallest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket {
-    class: usize,
-    number: u64,
+    /// When its caller came, and so much later for each class that goes before it: so a higher one goes first, but
+    /// who has waited that long is overtaken no more.
+    rank: Micros,
+    number: u32,
+    class: Class,
 }
 
 impl Ticket {
-    pub fn new(priority: Priority, number: u64) -> Self {
-        let class = match priority {
-            Priority::High => 0,
-            Priority::Normal => 1,
-            Priority::Low => 2,
-        };
-        Self { class, number }
+    pub fn new(priority: Priority, now: Micros, ageing: Micros, number: u32) -> Self {
+        let class = priority.class();
+        Self { rank: now.saturating_add(ageing.saturating_mul(i64::from(class))), number, class }
     }
 }
 
@@ -57,9 +66,9 @@ impl Patience {
 }
 
 /// What a caller asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ask {
-    pub cost: i64,
+    pub costs: Costs,
     pub priority: Priority,
     pub patience: Patience,
     /// It was served before, and goes before all who came after that.
@@ -67,19 +76,19 @@ pub struct Ask {
 }
 
 impl Ask {
-    pub fn new(cost: i64, patience: Patience) -> Self {
-        Self { cost, priority: Priority::Normal, patience, place: None }
+    pub fn new(costs: Costs, patience: Patience) -> Self {
+        Self { costs, priority: Priority::Normal, patience, place: None }
     }
 
     pub fn waiter<W>(&self, arrived: Micros, handle: W) -> Waiter<W> {
-        Waiter { cost: self.cost, arrived, patience: self.patience, handle }
+        Waiter { costs: self.costs.clone(), arrived, patience: self.patience, handle }
     }
 }
 
 /// `W` is how the caller is told.
 #[derive(Debug)]
 pub struct Waiter<W> {
-    pub cost: i64,
+    pub costs: Costs,
     pub arrived: Micros,
     pub patience: Patience,
     pub handle: W,
@@ -88,20 +97,23 @@ pub struct Waiter<W> {
 #[derive(Debug)]
 pub struct Queue<W> {
     waiters: BTreeMap<Ticket, Waiter<W>>,
-    by_cost: HashMap<i64, BTreeSet<Ticket>>,
+    by_costs: HashMap<Costs, BTreeSet<Ticket>>,
     deadlines: BTreeSet<(Micros, Ticket)>,
-    /// The cost of all who wait, by class.
-    costs: [i64; PRIORITIES],
+    /// What all who wait take of each limit, by class.
+    sums: Vec<[i64; CLASSES]>,
     rejecting: usize,
+    /// Counts all who wait, at this gate and others.
+    common: Common,
 }
 
 impl<W> Queue<W> {
-    pub fn new() -> Self {
+    pub fn new(limits: usize, common: Common) -> Self {
         Self {
+            common,
             waiters: BTreeMap::new(),
-            by_cost: HashMap::new(),
+            by_costs: HashMap::new(),
             deadlines: BTreeSet::new(),
-            costs: [0; PRIORITIES],
+            sums: vec![[0; CLASSES]; limits],
             rejecting: 0,
         }
     }
@@ -110,9 +122,15 @@ impl<W> Queue<W> {
         self.waiters.len()
     }
 
-    /// The cost of all who are served before one who comes now.
-    pub fn cost_before(&self, ticket: Ticket) -> i64 {
-        self.costs[..=ticket.class].iter().sum()
+    /// What all who are served before one who comes now take of a limit.
+    pub fn cost_before(&self, ticket: Ticket, limit: usize) -> i64 {
+        self.sums.get(limit).map_or(0, |sums| sums[..=usize::from(ticket.class)].iter().sum())
+    }
+
+    fn count(&mut self, ticket: Ticket, costs: &Costs, times: i64) {
+        for (sums, cost) in self.sums.iter_mut().zip(costs.iter()) {
+            sums[usize::from(ticket.class)] += times * cost;
+        }
     }
 
     pub fn rejecting(&self) -> usize {
@@ -120,22 +138,25 @@ impl<W> Queue<W> {
     }
 
     pub fn push(&mut self, ticket: Ticket, waiter: Waiter<W>) {
-        self.costs[ticket.class] += waiter.cost;
-        self.by_cost.entry(waiter.cost).or_default().insert(ticket);
+        self.count(ticket, &waiter.costs, 1);
+        self.by_costs.entry(waiter.costs.clone()).or_default().insert(ticket);
         match waiter.patience {
             Patience::Until(deadline) => _ = self.deadlines.insert((deadline, ticket)),
             Patience::Reject => self.rejecting += 1,
         }
-        self.waiters.insert(ticket, waiter);
+        if self.waiters.insert(ticket, waiter).is_none() {
+            self.common.came();
+        }
     }
 
     pub fn remove(&mut self, ticket: Ticket) -> Option<Waiter<W>> {
         let waiter = self.waiters.remove(&ticket)?;
-        self.costs[ticket.class] -= waiter.cost;
-        if let Some(same) = self.by_cost.get_mut(&waiter.cost) {
+        self.common.went(1);
+        self.count(ticket, &waiter.costs, -1);
+        if let Some(same) = self.by_costs.get_mut(&waiter.costs) {
             same.remove(&ticket);
             if same.is_empty() {
-                self.by_cost.remove(&waiter.cost);
+                self.by_costs.remove(&waiter.costs);
             }
         }
         match waiter.patience {
@@ -154,29 +175,39 @@ impl<W> Queue<W> {
         }
     }
 
+    /// The class that a caller is served in.
+    pub fn class(&self, ticket: Ticket) -> Class {
+        ticket.class
+    }
+
+    /// At this gate and others.
+    pub fn len_in_all(&self) -> usize {
+        self.common.queued()
+    }
+
     pub fn pop_first(&mut self) -> Option<Waiter<W>> {
         let ticket = *self.waiters.first_key_value()?.0;
         self.remove(ticket)
     }
 
     /// The first who wants exactly this: a permit of another cost has another slot by right.
-    pub fn pop_cost(&mut self, cost: i64) -> Option<Waiter<W>> {
-        let ticket = *self.by_cost.get(&cost)?.first()?;
+    pub fn pop_same(&mut self, costs: &Costs) -> Option<Waiter<W>> {
+        let ticket = *self.by_costs.get(costs)?.first()?;
         self.remove(ticket)
     }
 
     /// Those who want exactly this and are served before one who has this place.
-    pub fn before(&self, ticket: Ticket, cost: i64) -> impl Iterator<Item = Ticket> {
-        self.by_cost.get(&cost).into_iter().flat_map(move |same| same.range(..ticket).copied())
+    pub fn before(&self, ticket: Ticket, costs: &Costs) -> impl Iterator<Item = Ticket> {
+        self.by_costs.get(costs).into_iter().flat_map(move |same| same.range(..ticket).copied())
     }
 
-    pub fn count_of(&self, cost: i64) -> usize {
-        self.by_cost.get(&cost).map_or(0, BTreeSet::len)
+    pub fn count_of(&self, costs: &Costs) -> usize {
+        self.by_costs.get(costs).map_or(0, BTreeSet::len)
     }
 
     /// Each cost that is waited for, and by how many.
-    pub fn costs(&self) -> impl Iterator<Item = (i64, usize)> {
-        self.by_cost.iter().map(|(cost, tickets)| (*cost, tickets.len()))
+    pub fn costs(&self) -> impl Iterator<Item = (&Costs, usize)> {
+        self.by_costs.iter().map(|(costs, tickets)| (costs, tickets.len()))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Ticket, &Waiter<W>)> {
@@ -191,5 +222,11 @@ impl<W> Queue<W> {
     pub fn pop_overdue(&mut self, now: Micros) -> Option<Waiter<W>> {
         let (deadline, ticket) = *self.deadlines.first()?;
         if deadline > now { None } else { self.remove(ticket) }
+    }
+}
+
+impl<W> Drop for Queue<W> {
+    fn drop(&mut self) {
+        self.common.went(self.waiters.len());
     }
 }

@@ -1,30 +1,44 @@
 //! What the gate asks of the store, and when.
 
+use std::collections::HashMap;
+
 use super::{Core, MOST_WANTS, Patience, Permit, Sent, Stage, Ticket};
 use crate::{
     clock::Moment,
-    ledger::{Call, Micros, Want},
+    ledger::{Call, Costs, Micros, Want},
 };
 
 impl<W> Core<W> {
     pub(super) fn next_call(&mut self, now: Moment) -> Option<Call> {
+        self.forget_the_lost(now);
+        let goodbye = self.closing && !self.closed;
+        let retrying = self.retry_at().is_some_and(|at| at <= now.mono);
         if let Some(sent) = &mut self.sent {
-            if sent.under_way || (self.queue.len() == 0 && !self.closing) {
+            if sent.under_way || (self.queue.len() == 0 && !goodbye && !retrying) {
                 return None;
             }
             sent.under_way = true;
             sent.at = now;
             // The store may repeat what it said the first time.
             sent.doubted = true;
+            sent.called_up = true;
             return Some(sent.call.clone());
         }
         let lead = self.link.confirm_lead();
         self.drop_surplus();
         let confirm = |permit: &Permit| permit.needs_confirming(now.mono, lead);
         let confirming = self.held.iter().any(confirm);
-        let asking = self.wants_more(now, confirming, lead);
-        let goodbye = self.closing && !self.closed;
-        if !(confirming || asking || goodbye || !self.returns.is_empty() || (self.hello && !self.closing)) {
+        let landed = self.flights.landed;
+        let owing = !self.returns.is_empty() || !self.settles.is_empty() || landed;
+        let renewing = self.renew_at().is_some_and(|at| at <= now.mono);
+        if owing {
+            // Room comes back: what the store said before no longer holds.
+            self.nothing = None;
+        }
+        let asking = self.wants_more(now, confirming || renewing, lead);
+        let leaving = self.flights.in_line && !asking && !self.wants_more(now, true, lead);
+        let greeting = self.hello && !self.closing;
+        if !(renewing || confirming || asking || leaving || goodbye || owing || greeting) {
             return None;
         }
         let mut call = Call {
@@ -33,30 +47,38 @@ impl<W> Core<W> {
             lead: self.link.lead(),
             late: self.link.late(),
             horizon: self.link.horizon(),
-            goodbye,
+            // Also of what it tells after that: nobody shares with it any more.
+            goodbye: self.closing,
+            places: self.places(),
             ..Call::default()
         };
-        let generation = self.generation;
-        if !self.returns.is_empty() {
-            // Room comes back: what the store said before no longer holds.
-            self.nothing = None;
-        }
-        call.returns.extend(
-            self.returns
-                .drain(..)
-                .filter(|permit| Some(permit.generation) == generation)
-                .map(|permit| permit.booked),
-        );
+        // What an earlier generation granted is not in this one.
+        let known = self.generation;
+        let ours = |generation| Some(generation) == known;
+        let returns = self.returns.drain(..).filter(|permit| ours(permit.generation));
+        call.returns.extend(returns.map(|permit| permit.booked));
+        let settles = self.settles.drain(..).filter(|(generation, _)| ours(*generation));
+        call.settles.extend(settles.map(|(_, change)| change));
         for permit in self.held.iter_mut().filter(|permit| confirm(permit)) {
             permit.stage = Stage::Asked;
-            call.confirms.push(permit.booked);
+            call.confirms.push(self.flights.missing(permit));
         }
         let asked = if asking { self.fill_wants(now, &mut call.wants) } else { Vec::new() };
         call.more = self.queue.len() > asked.len();
         self.number += 1;
         call.number = self.number;
         self.hello = false;
-        self.sent = Some(Sent { call: call.clone(), at: now, under_way: true, doubted: false, asked });
+        self.sent = Some(Sent {
+            call: call.clone(),
+            at: now,
+            first: now,
+            under_way: true,
+            retry: now.mono,
+            doubted: false,
+            called_up: false,
+            landed,
+            asked,
+        });
         Some(call)
     }
 
@@ -66,19 +88,19 @@ impl<W> Core<W> {
         for at in (0..self.held.len()).rev() {
             let permit = &self.held[at];
             let unwanted = permit.stage != Stage::Asked && (permit.is_far() || permit.stage == Stage::Late);
-            if unwanted && self.held_of(permit.booked.cost) > self.queue.count_of(permit.booked.cost) {
+            if unwanted && self.held_of(&permit.booked.costs) > self.queue.count_of(&permit.booked.costs) {
                 self.returns.extend(self.held.remove(at));
             }
         }
     }
 
-    fn held_of(&self, cost: i64) -> usize {
-        self.held.iter().filter(|permit| permit.booked.cost == cost).count()
+    fn held_of(&self, costs: &Costs) -> usize {
+        self.held.iter().filter(|permit| permit.booked.costs == *costs).count()
     }
 
-    /// Whether somebody waits for whom no permit is held: a permit serves only its own cost.
+    /// Whether somebody waits for whom no permit is held: a permit serves only its own costs.
     pub(super) fn lacks_permits(&self) -> bool {
-        self.queue.costs().any(|(cost, count)| count > self.held_of(cost))
+        self.queue.costs().any(|(costs, count)| count > self.held_of(costs))
     }
 
     fn wants_more(&self, now: Moment, confirming: bool, lead: Micros) -> bool {
@@ -102,38 +124,40 @@ impl<W> Core<W> {
     pub(super) fn ask_at(&self) -> Option<Micros> {
         let last = self.held.iter().rfind(|permit| !permit.is_far());
         let refill = last.map(|last| last.due - self.link.refill());
-        let barren = self.nothing.filter(|nothing| nothing.barren);
-        let again = barren.map(|nothing| nothing.before - self.link.confirm_lead());
+        let again = self.nothing.as_ref().and_then(|nothing| nothing.again);
         refill.into_iter().chain(again).max()
     }
 
     /// Everybody for whom no permit is held yet.
     fn fill_wants(&self, now: Moment, wants: &mut Vec<Want>) -> Vec<Ticket> {
-        let mut covered: Vec<(i64, usize)> = Vec::new();
+        let mut covered: HashMap<Costs, usize> = HashMap::new();
         for permit in &self.held {
-            match covered.iter_mut().find(|(cost, _)| *cost == permit.booked.cost) {
-                Some((_, count)) => *count += 1,
-                None => covered.push((permit.booked.cost, 1)),
-            }
+            *covered.entry(permit.booked.costs.clone()).or_default() += 1;
         }
         let mut asked = Vec::new();
         for (ticket, waiter) in self.queue.iter() {
-            let same = covered.iter_mut().find(|(cost, left)| *cost == waiter.cost && *left > 0);
+            let same = covered.get_mut(&waiter.costs).filter(|left| **left > 0);
             // Who will not wait is not served by a permit that is not due yet.
-            if let Some((_, left)) = same.filter(|_| waiter.patience != Patience::Reject) {
+            if let Some(left) = same.filter(|_| waiter.patience != Patience::Reject) {
                 *left -= 1;
                 continue;
             }
             if asked.len() == MOST_WANTS {
                 break;
             }
+            let class = self.queue.class(ticket);
             let budget = match waiter.patience {
                 Patience::Reject => 0,
                 Patience::Until(deadline) => (deadline - now.mono - self.link.half()).max(0),
             };
-            match wants.last_mut().filter(|want| want.cost == waiter.cost && want.budget == Some(budget)) {
+            match wants.last_mut().filter(|want| {
+                want.costs == waiter.costs && want.class == class && want.budget == Some(budget)
+            }) {
                 Some(want) => want.count += 1,
-                None => wants.push(Want { cost: waiter.cost, budget: Some(budget), count: 1 }),
+                None => {
+                    let costs = waiter.costs.clone();
+                    wants.push(Want { costs, class, budget: Some(budget), count: 1 });
+                }
             }
             asked.push(ticket);
         }

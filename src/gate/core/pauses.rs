@@ -7,15 +7,15 @@ use crate::{
 };
 
 impl<W> Core<W> {
-    /// Nothing is handed out before `until`, by our own clock. Only ever later.
+    /// Nothing is handed out before `until`, by our own clock, here and at the other gates.
     pub fn hold(&mut self, until: Micros) {
-        self.stopped_until = self.stopped_until.max(until);
+        self.settings.common.hold(until);
     }
 
     /// The store may have changed its mind: what it granted before must be confirmed before it flies, and so
     /// must what it grants in the answer that is still under way.
     pub fn doubt(&mut self) {
-        self.doubts += 1;
+        self.doubts = self.doubts.wrapping_add(1);
         self.doubt_the_held();
         if let Some(sent) = &mut self.sent {
             sent.doubted = true;
@@ -24,7 +24,7 @@ impl<W> Core<W> {
 
     /// Whether a permit that was handed out may still fly, now that its caller has it.
     pub fn may_fly(&self, permit: &Permit, now: Moment) -> bool {
-        permit.is_fresh(now) && permit.doubts == self.doubts && now.mono >= self.stopped_until
+        permit.is_fresh(now) && permit.doubts == self.doubts && now.mono >= self.stopped_until()
     }
 
     pub(super) fn doubt_the_held(&mut self) {
@@ -47,18 +47,18 @@ impl<W> Core<W> {
     /// Who cannot wait until the end of a hold.
     pub(super) fn held_up(&self, now: Micros, patience: Patience) -> Option<Verdict> {
         let bound = patience.bound(now);
-        let refused = now < self.stopped_until && bound < self.stopped_until;
-        refused.then(|| Verdict::Later { retry_after: self.stopped_until - now, limit: None })
+        let refused = now < self.stopped_until() && bound < self.stopped_until();
+        refused.then(|| Verdict::Later { retry_after: self.stopped_until() - now, limit: None })
     }
 
     /// Those of them who queue are told at once.
     pub(super) fn refuse_the_held_up(&mut self, now: Micros, mail: &mut Mail<W>) {
-        if now >= self.stopped_until {
+        if now >= self.stopped_until() {
             return;
         }
-        let retry_after = self.stopped_until - now;
+        let retry_after = self.stopped_until() - now;
         let mut refuse = |handle| mail.push((handle, Verdict::Later { retry_after, limit: None }));
-        while let Some(waiter) = self.queue.pop_overdue(self.stopped_until - 1) {
+        while let Some(waiter) = self.queue.pop_overdue(self.stopped_until() - 1) {
             refuse(waiter.handle);
         }
         if self.queue.rejecting() > 0 {
