@@ -30,7 +30,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Waits, costs 1, and goes to the provider of its URL.
+    /// Waits, costs one request, and goes to the provider of its URL.
     pub fn new() -> Self {
         Self::default()
     }
@@ -61,9 +61,19 @@ impl Call {
         self
     }
 
-    /// What the request takes of each limit. Default 1; redirect hops cost 1 each.
-    pub fn cost(mut self, cost: u64) -> Self {
-        self.terms.cost = cost;
+    /// What the request takes of the limits that count this unit. Default: one of `requests`, of others nothing;
+    /// 0 is allowed. Redirect hops cost one request each. A unit that no limit counts is an error of the call.
+    pub fn cost(mut self, unit: &str, amount: u64) -> Self {
+        self.terms.price.set(unit, amount);
+        self
+    }
+
+    /// Whose call it is: the value of a key that a [`Scope`](crate::Scope) of the provider has. It goes before the
+    /// provider's closure and the header of that name. A key that no scope has is an error of the call.
+    ///
+    /// The value may be a secret: only a keyed hash of it leaves the process.
+    pub fn key(mut self, key: &str, value: impl AsRef<[u8]>) -> Self {
+        self.terms.set_key(key, value.as_ref());
         self
     }
 
@@ -98,7 +108,7 @@ impl Call {
 /// let url = "https://api.acme.com/things";
 /// http.get(url).send().await?;
 /// http.get(url).wait_at_most(Duration::from_secs(2)).priority(Priority::High).send().await?;
-/// http.get(url).or_reject().cost(5).send().await?;
+/// http.get(url).or_reject().cost("requests", 5).send().await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -131,8 +141,14 @@ pub trait RequestBuilderExt: sealed::Sealed + Sized {
 
     /// See [`Call::cost`].
     #[must_use]
-    fn cost(self, cost: u64) -> Self {
-        self.choose(|call| call.cost(cost))
+    fn cost(self, unit: &str, amount: u64) -> Self {
+        self.choose(|call| call.cost(unit, amount))
+    }
+
+    /// See [`Call::key`].
+    #[must_use]
+    fn key(self, key: &str, value: impl AsRef<[u8]>) -> Self {
+        self.choose(|call| call.key(key, value))
     }
 
     /// See [`Call::priority`].

@@ -9,7 +9,7 @@ use std::{cell::RefCell, future::poll_fn, pin::Pin, task::Poll};
 
 use http::Extensions;
 use reqwest::{
-    Response, StatusCode, Url,
+    Method, Response, StatusCode, Url,
     redirect::{Attempt, Policy},
 };
 use reqwest_middleware::Result;
@@ -41,8 +41,8 @@ pub struct Hop {
     pub to: Url,
     /// To the host and port that the last one went to.
     pub stays: bool,
-    /// The last one may have been done: only 307 and 308 ask for the same elsewhere.
-    pub done: bool,
+    /// Of the answer that leads there.
+    status: StatusCode,
 }
 
 /// How far a request has come.
@@ -140,7 +140,20 @@ impl Hop {
     fn of(attempt: &Attempt<'_>) -> Self {
         let place = |url: &Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
         let stays = attempt.previous().last().is_some_and(|last| place(last) == place(attempt.url()));
-        let same = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
-        Self { to: attempt.url().clone(), stays, done: !same.contains(&attempt.status()) }
+        Self { to: attempt.url().clone(), stays, status: attempt.status() }
+    }
+
+    /// The last request may have been done: only 307 and 308 ask for the same elsewhere.
+    pub fn is_done(&self) -> bool {
+        ![StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&self.status)
+    }
+
+    /// How reqwest goes on.
+    pub fn method(&self, last: &Method) -> Method {
+        match self.status {
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if last == Method::POST => Method::GET,
+            StatusCode::SEE_OTHER if last != Method::HEAD => Method::GET,
+            _ => last.clone(),
+        }
     }
 }

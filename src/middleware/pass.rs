@@ -30,7 +30,8 @@ impl Tollgate {
         let mut trip = Box::new(Trip::new(begun, extensions.get().cloned().unwrap_or_default(), &request));
         let lane = self.lane_of(&trip.call, request.url())?;
         if let Some(lane) = &lane {
-            if !trip.pay_now(lane)? {
+            trip.declare(lane, &request)?;
+            if !trip.pay_now(lane) {
                 // Boxed, as all that is seldom needed: it must not make every call's future larger.
                 Box::pin(trip.pay(lane)).await?;
             }
@@ -65,7 +66,13 @@ impl Tollgate {
     ) -> Result<Response> {
         let at = Spot::new(self, extensions);
         let Some(lane) = self.lane_of(&trip.call, request.url())? else { return Ok(response) };
-        while trip.may_go_again(&lane) && trip.pay(&lane).await.is_ok() {
+        while trip.may_go_again(&lane) {
+            trip.land();
+            // Hops have led elsewhere.
+            trip.head_for(request.method().clone(), request.url());
+            if trip.pay(&lane).await.is_err() {
+                break;
+            }
             let Some(copy) = request.try_clone() else { break };
             let run = next.clone().run(copy, extensions);
             let (answer, refused) = trip.send(self, at, Some(lane.clone()), run).await?;

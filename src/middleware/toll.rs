@@ -1,17 +1,20 @@
 //! What it took to get through.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use reqwest::Response;
 
-use crate::{limit::Limit, limiter::Permit};
+use crate::{error::Error, limit::Limit, limiter::Permit};
 
 /// What it took to get a request through: an extension of each response that a provider's gate let pass.
 ///
 /// ```
 /// # fn example(response: &tollgate::reqwest::Response) {
 /// if let Some(toll) = tollgate::Toll::of(response) {
-///     println!("waited {:?}, {:?} left of {}", toll.waited(), toll.remaining(), toll.limit());
+///     println!("waited {:?}, {:?} left of {:?}", toll.waited(), toll.remaining(), toll.limit());
 /// }
 /// # }
 /// ```
@@ -20,13 +23,31 @@ pub struct Toll {
     waited: Duration,
     attempts: u32,
     hops: u32,
-    limit: Limit,
+    limit: Option<Limit>,
     remaining: Option<u64>,
+    open: Open,
+}
+
+/// The permit of a request, until its real cost is told; whoever takes it first settles it.
+#[derive(Clone, Debug, Default)]
+pub struct Open(Arc<Mutex<Option<Permit>>>);
+
+impl Open {
+    pub fn take(&self) -> Option<Permit> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 impl Toll {
     pub(super) fn new(waited: Duration, attempts: u32, hops: u32, last: &Permit) -> Self {
-        Self { waited, attempts, hops, limit: last.limit().clone(), remaining: last.remaining() }
+        let (limit, remaining) = (last.limit().cloned(), last.remaining());
+        Self { waited, attempts, hops, limit, remaining, open: Open::default() }
+    }
+
+    /// Keeps the permit of the request.
+    pub(super) fn hold(&self, permit: Permit) -> Open {
+        *self.open.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+        self.open.clone()
     }
 
     /// Of a response, unless it passed untouched.
@@ -49,13 +70,35 @@ impl Toll {
         self.hops
     }
 
-    /// The limit that had the least left when the last permit was booked.
-    pub fn limit(&self) -> &Limit {
-        &self.limit
+    /// The limit that had the least left, of what it admits, when the last permit was booked. `None`: the request
+    /// counts in none.
+    pub fn limit(&self) -> Option<&Limit> {
+        self.limit.as_ref()
     }
 
-    /// What that limit had left, for all replicas. `None`: the provider is only observed.
+    /// What that limit had left, for all replicas. `None`: the provider is only observed, or there is no limit.
     pub fn remaining(&self) -> Option<u64> {
         self.remaining
+    }
+
+    /// What the request really cost is known: see [`Permit::settle`]. It goes before what the provider's closures
+    /// tell, if it comes before the end of the body. Only the first time counts; tells whether it did.
+    ///
+    /// # Errors
+    /// When no limit counts one of the units; what the request cost stays as it was booked then.
+    ///
+    /// ```
+    /// # fn example(response: &tollgate::reqwest::Response) -> Result<(), tollgate::Error> {
+    /// if let Some(toll) = tollgate::Toll::of(response) {
+    ///     toll.settle([("tokens", 1_234)])?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn settle<'a>(&self, real: impl IntoIterator<Item = (&'a str, u64)>) -> Result<bool, Error> {
+        match self.open.take() {
+            Some(permit) => permit.settle(real).map(|()| true),
+            None => Ok(false),
+        }
     }
 }

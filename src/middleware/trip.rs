@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use reqwest::{Request, Response, StatusCode};
+use reqwest::{Method, Request, Response, StatusCode, Url};
 use reqwest_middleware::Result;
 use tokio::time::Instant;
 
@@ -13,9 +13,12 @@ use super::{
 use crate::{
     clock::micros,
     error::Error,
+    flight::Flight,
     gate::{Ask, Patience},
-    lane::{Lane, Mode},
+    lane::{Fare, Lane, Mode},
     limiter::Permit,
+    price::{CALLS, Price, REQUESTS},
+    scope::Target,
     terms::Wait,
     tollgate::Tollgate,
 };
@@ -30,6 +33,13 @@ const EXCHANGE: Duration = Duration::from_secs(1);
 /// A call on its way: its choices, the moment from which its time counts, and what it has in hand.
 pub struct Trip {
     pub call: Call,
+    /// What it costs, as far as that is known before.
+    price: Price,
+    /// Where the request goes, or its last hop.
+    method: Method,
+    path: String,
+    /// Of the keys that its provider's scopes have, unless they are given by hand.
+    values: Vec<(Arc<str>, Vec<u8>)>,
     begun: Begun,
     timeout: Duration,
     /// To be sent if the first is refused.
@@ -39,6 +49,10 @@ pub struct Trip {
     hops: u32,
     /// In this attempt a redirect said that the request was done.
     done: bool,
+    /// What the request itself has cost in this attempt, if hops came after it.
+    paid: Option<Permit>,
+    /// Places in flight of hops on the way, which the call keeps to its end, or until it is led to another provider.
+    flights: Vec<Flight>,
     /// The last one.
     used: Option<Permit>,
     /// It is for what is on its way, and not for what came before a hop to a host of nobody.
@@ -47,9 +61,21 @@ pub struct Trip {
     ahead: Option<Box<Permit>>,
 }
 
+/// What so many redirect hops cost. They are requests, but no other call in flight.
+fn hops(count: u64) -> Price {
+    let mut price = Price::default();
+    price.set(REQUESTS, count);
+    price.set(CALLS, 0);
+    price
+}
+
 impl Trip {
     pub fn new(begun: Begun, call: Call, request: &Request) -> Self {
         Self {
+            price: call.terms.price.clone(),
+            method: request.method().clone(),
+            path: String::new(),
+            values: Vec::new(),
             call,
             begun,
             timeout: request.timeout().copied().unwrap_or(Duration::MAX),
@@ -58,10 +84,47 @@ impl Trip {
             attempts: 0,
             hops: 0,
             done: false,
+            paid: None,
+            flights: Vec::new(),
             used: None,
             current: false,
             ahead: None,
         }
+    }
+
+    /// What the provider wants to know of a request before it is sent.
+    pub fn declare(&mut self, lane: &Lane, request: &Request) -> Result<()> {
+        lane.check(&self.call.terms).map_err(failed)?;
+        let meter = &lane.upstream.meter;
+        if meter.guesses() {
+            meter.estimate(&mut self.price, request);
+        }
+        let scopes = lane.gates.scopes();
+        if scopes.is_plain() {
+            return Ok(());
+        }
+        self.head_for(request.method().clone(), request.url());
+        for key in scopes.keys().filter(|key| self.call.terms.key(key).is_none()) {
+            if let Some(value) = meter.value(key, request) {
+                self.values.push((key.into(), value));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn head_for(&mut self, method: Method, url: &Url) {
+        self.method = method;
+        self.path.clear();
+        self.path.push_str(url.path());
+    }
+
+    /// What such a price takes where the request goes now.
+    fn fare_of(&self, lane: &Lane, price: &Price) -> Fare {
+        let target = Target::Http { method: self.method.as_str(), path: &self.path };
+        let told =
+            |key: &str| self.values.iter().find(|(named, _)| **named == *key).map(|(_, value)| &**value);
+        let value = |key: &str| self.call.terms.key(key).or_else(|| told(key));
+        lane.fare(price, target, value)
     }
 
     /// Whether the request may be sent once more than it was so far.
@@ -79,55 +142,87 @@ impl Trip {
     }
 
     /// A call that was served by this gate before goes before all who came after that.
-    fn ask(&self, lane: &Arc<Lane>, cost: i64) -> Ask {
+    fn ask(&self, lane: &Lane, fare: &Fare) -> Ask {
         let (terms, longest) = (&self.call.terms, lane.longest_wait.min(self.timeout));
-        let patience = terms.patience(&lane.gate.clock, self.begun.0, longest);
-        let place = self.used.as_ref().filter(|used| used.is_of(lane)).and_then(Permit::place);
-        Ask { cost, priority: terms.priority, patience, place }
+        let patience = terms.patience(lane.clock(), self.begun.0, longest);
+        let place = self.used.as_ref().filter(|used| used.is_of(&fare.gate)).and_then(Permit::place);
+        Ask { costs: fare.costs.clone(), priority: terms.priority, patience, place }
     }
 
     /// What the request costs, with the hops that its provider books ahead.
-    fn price(&self, lane: &Lane) -> Result<i64> {
-        let cost = lane.cost(self.call.terms.cost).map_err(failed)?;
-        Ok(cost.saturating_add(lane.hops_ahead()))
+    fn fare(&self, lane: &Lane) -> Fare {
+        let fare = self.fare_of(lane, &self.price);
+        match lane.hops_ahead() {
+            0 => fare,
+            ahead => Fare { costs: fare.costs.plus(&hops(ahead).costs(fare.gate.quota.limits())), ..fare },
+        }
     }
 
     /// A permit that needs no waiting at all, if there is one.
-    pub fn pay_now(&mut self, lane: &Arc<Lane>) -> Result<bool> {
-        let permit = lane.permit_now(self.price(lane)?, self.call.terms.priority);
-        Ok(permit.map(|permit| self.set_out(lane, permit)).is_some())
+    pub fn pay_now(&mut self, lane: &Arc<Lane>) -> bool {
+        let permit = lane.permit_now(&self.fare(lane), self.call.terms.priority);
+        permit.map(|permit| self.set_out(lane, permit)).is_some()
     }
 
     pub async fn pay(&mut self, lane: &Arc<Lane>) -> Result<()> {
         self.return_ahead();
-        let ask = self.ask(lane, self.price(lane)?);
-        let permit = lane.permit(ask).await.map_err(failed)?;
+        let fare = self.fare(lane);
+        let ask = self.ask(lane, &fare);
+        let permit = lane.permit(fare, ask).await.map_err(failed)?;
         self.set_out(lane, permit);
         Ok(())
     }
 
     fn set_out(&mut self, lane: &Lane, mut permit: Permit) {
         if lane.hops_ahead() > 0 {
-            self.ahead = Some(Box::new(permit.split(lane.hops_ahead())));
+            let ahead = hops(lane.hops_ahead()).costs(permit.gate().quota.limits());
+            self.ahead = Some(Box::new(permit.split(ahead)));
         }
         self.attempts += 1;
         self.use_up(permit);
     }
 
+    /// An attempt has been refused: what it cost stays as it was booked, but it is not in flight any more.
+    pub fn land(&mut self) {
+        self.free_places();
+        self.paid = None;
+    }
+
+    fn free_places(&mut self) {
+        self.flights.clear();
+        for permit in self.paid.iter_mut().chain(&mut self.used) {
+            drop(permit.take_flight());
+        }
+    }
+
     /// From what was booked ahead, else like any other request.
     async fn pay_hop(&mut self, lane: &Arc<Lane>) -> Result<()> {
-        let ask = self.ask(lane, 1);
-        let booked = self.ahead.as_mut().filter(|ahead| ahead.is_of(lane) && ahead.cost() > 0);
-        let permit = match booked.map(|ahead| ahead.split(1)) {
+        // The place that the call has among the calls in flight is its place also on the way.
+        let stays = self.current && self.used.as_ref().is_some_and(|used| Arc::ptr_eq(used.lane(), lane));
+        let price = if stays { hops(1) } else { Price::default() };
+        if !stays {
+            // Whoever had one and waited for another could wait for somebody who does the same the other way round.
+            self.free_places();
+        }
+        let fare = self.fare_of(lane, &price);
+        let ask = self.ask(lane, &fare);
+        let booked = self.ahead.as_mut().filter(|ahead| ahead.is_of(&fare.gate) && ahead.holds(&fare.costs));
+        let permit = match booked.map(|ahead| ahead.split(fare.costs.clone())) {
             // It is paid: also who would not wait, or has no time left, waits for the store to exchange it.
             Some(booked) => {
-                let soon = lane.gate.clock.mono().saturating_add(micros(EXCHANGE));
+                let soon = lane.clock().mono().saturating_add(micros(EXCHANGE));
                 let patience = Patience::Until(ask.patience.bound(soon).max(soon));
                 booked.renew(Ask { patience, ..ask }).await
             }
-            None => lane.permit(ask).await,
+            None => lane.permit(fare, ask).await,
         };
-        self.use_up(permit.map_err(failed)?);
+        let permit = permit.map_err(failed)?;
+        match self.used.take() {
+            Some(used) if self.paid.is_none() => self.paid = Some(used),
+            Some(mut used) => self.flights.push(used.take_flight()),
+            None => {}
+        }
+        self.use_up(permit);
         self.hops += 1;
         lane.count_hop();
         Ok(())
@@ -165,11 +260,15 @@ impl Trip {
                     return Err(error);
                 }
                 Step::Hop(hop) => {
-                    self.done |= hop.done;
+                    self.done |= hop.is_done();
+                    self.head_for(hop.method(&self.method), &hop.to);
                     lane = self.lane_of(tollgate, &hop, lane);
                     match &lane {
                         Some(lane) => Box::pin(self.pay_hop(lane)).await?,
-                        None => self.current = false,
+                        None => {
+                            self.current = false;
+                            self.free_places();
+                        }
                     }
                     sent = tollgate.clock().mono();
                 }
@@ -182,22 +281,28 @@ impl Trip {
     fn lane_of(&self, tollgate: &Tollgate, hop: &Hop, last: Option<Arc<Lane>>) -> Option<Arc<Lane>> {
         let last = last.filter(|_| hop.stays);
         match (&self.call.provider, last) {
-            (Some(name), Some(last)) if **name == *last.quota().provider => Some(last),
+            (Some(name), Some(last)) if **name == **last.provider() => Some(last),
             (_, last) => tollgate.lane_at(&hop.to).or(last),
         }
     }
 
     fn return_ahead(&mut self) {
-        self.ahead.take().into_iter().filter(|ahead| ahead.cost() > 0).for_each(|ahead| ahead.give_back());
+        self.ahead.take().into_iter().filter(|ahead| !ahead.is_empty()).for_each(|ahead| ahead.give_back());
     }
 
-    /// Tells the caller what it took.
+    /// Tells the caller what it took, and settles what it cost when that is known.
     pub fn settle(&mut self, mut response: Response) -> Response {
-        if let Some(permit) = self.used.take() {
-            let toll = Toll::new(self.waited, self.attempts, self.hops, &permit);
-            response.extensions_mut().insert(toll);
-        }
-        response
+        let Some(mut last) = self.used.take() else { return response };
+        let toll = Toll::new(self.waited, self.attempts, self.hops, &last);
+        self.flights.push(last.take_flight());
+        let mut permit = self.paid.take().unwrap_or(last);
+        self.flights.push(permit.take_flight());
+        self.flights.retain(Flight::is_some);
+        let flights = std::mem::take(&mut self.flights);
+        let lane = permit.lane().clone();
+        let open = toll.hold(permit);
+        response.extensions_mut().insert(toll);
+        lane.upstream.meter.watch(response, flights, move || open.take())
     }
 }
 

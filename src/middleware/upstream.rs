@@ -8,12 +8,13 @@ use std::{
 
 use reqwest::{Response, Url};
 
-use super::{Judge, Matcher};
+use super::{Judge, Matcher, meter::Meter};
 use crate::{
     clock::{duration, micros},
     error::ConfigError,
     lane::{Lane, Mode},
     ledger::Micros,
+    price::REQUESTS,
     provider::Provider,
     signal::{self, Refusals, Schedule},
     store::rule,
@@ -27,6 +28,7 @@ pub struct Requests {
     redirects: u32,
     attempts: u32,
     schedule: Schedule,
+    pub(super) meter: Meter,
 }
 
 impl fmt::Debug for Requests {
@@ -37,13 +39,21 @@ impl fmt::Debug for Requests {
             .field("redirects", &self.redirects)
             .field("attempts", &self.attempts)
             .field("schedule", &self.schedule)
+            .field("meter", &self.meter)
             .finish()
     }
 }
 
 impl Default for Requests {
     fn default() -> Self {
-        Self { hosts: Vec::new(), judge: None, redirects: 0, attempts: 3, schedule: Schedule::default() }
+        Self {
+            hosts: Vec::new(),
+            judge: None,
+            redirects: 0,
+            attempts: 3,
+            schedule: Schedule::default(),
+            meter: Meter::default(),
+        }
     }
 }
 
@@ -54,6 +64,7 @@ pub struct Upstream {
     pub redirects: u32,
     /// How often a request is sent at most.
     pub attempts: u32,
+    pub meter: Meter,
     schedule: Schedule,
     /// Never locked across an await.
     refusals: Mutex<Refusals>,
@@ -66,6 +77,7 @@ impl Requests {
             redirects: self.redirects,
             attempts: self.attempts.max(1),
             schedule: self.schedule,
+            meter: self.meter,
             refusals: Mutex::default(),
         })
     }
@@ -79,15 +91,15 @@ impl Upstream {
 
 impl Lane {
     /// Hops that a call books ahead. Who only observes could not give back what it does not use.
-    pub fn hops_ahead(&self) -> i64 {
-        if self.mode == Mode::Enforce { i64::from(self.upstream.redirects) } else { 0 }
+    pub fn hops_ahead(&self) -> u64 {
+        if self.mode == Mode::Enforce { u64::from(self.upstream.redirects) } else { 0 }
     }
 
     /// Whether an answer refuses its request, which was sent at `sent`; a refusal has stopped every replica
     /// before this returns.
     pub async fn hear(&self, sent: Micros, response: &Response) -> bool {
         let seen = (!response.status().is_success())
-            .then(|| signal::read(response.status(), response.headers(), self.gate.clock.wall()));
+            .then(|| signal::read(response.status(), response.headers(), self.clock().wall()));
         let Some(signal) = seen.flatten() else {
             self.upstream.refusals().accepted(sent);
             return false;
@@ -97,10 +109,10 @@ impl Lane {
             Some(wait) => micros(wait),
             None => {
                 let upstream = &self.upstream;
-                upstream.refusals().refused(sent, self.gate.clock.mono(), &upstream.schedule)
+                upstream.refusals().refused(sent, self.clock().mono(), &upstream.schedule)
             }
         };
-        let provider = &*self.quota().provider;
+        let provider = &**self.provider();
         let status = response.status().as_u16();
         let pause = duration(wait);
         tracing::warn!(
@@ -111,7 +123,7 @@ impl Lane {
         );
         if wait > 0 {
             // Seldom needed: it must not make every call's future larger.
-            if let Err(error) = Box::pin(self.gate.pause(wait)).await {
+            if let Err(error) = Box::pin(self.gates.pause(wait)).await {
                 tracing::warn!(provider, %error, "the pause is this replica's alone: the store failed");
             }
         }
@@ -179,14 +191,25 @@ impl Provider {
     }
 
     pub(crate) fn check_requests(&self) -> Result<(), ConfigError> {
-        let Requests { redirects, .. } = self.requests;
+        let Requests { redirects, meter, .. } = &self.requests;
+        let failed = |problem: String| Err(ConfigError(format!("provider \"{}\": {problem}", self.name)));
         // Of a bucket, what it holds: more than that is never had at once.
-        let tight = self.limits.iter().find(|limit| rule(limit, 0).max() <= i64::from(redirects));
-        tight.map_or(Ok(()), |limit| {
-            Err(ConfigError(format!(
-                "provider \"{}\": no call with {redirects} redirects fits under {limit}: book fewer ahead",
-                self.name
-            )))
-        })
+        let of_requests = self.limits.iter().map(|(limit, _)| limit).filter(|limit| limit.unit() == REQUESTS);
+        let mut tight = of_requests.filter(|limit| rule(limit, 0).max() <= i64::from(*redirects));
+        if let Some(limit) = tight.next() {
+            return failed(format!(
+                "no call with {redirects} redirects fits under {limit}: book fewer ahead"
+            ));
+        }
+        let counted = |unit: &&str| self.limits.iter().any(|(limit, _)| limit.unit() == *unit);
+        if let Some(unit) = meter.units().find(|unit| *unit != REQUESTS && !counted(unit)) {
+            return failed(format!("no limit counts \"{unit}\", for which it has a closure"));
+        }
+        let scopes = self.scopes()?;
+        let used = |key: &&str| scopes.keys().any(|known| known == *key);
+        if let Some(key) = meter.keys().find(|key| !used(key)) {
+            return failed(format!("no limit has the key \"{key}\", for which it has a closure"));
+        }
+        Ok(())
     }
 }
