@@ -13,8 +13,8 @@ use std::{sync::Arc, time::Duration};
 use redis_server::PrivateRedis;
 use support::Watch;
 use tollgate::{
-    Limiter, Provider, RedisStore, Tollgate,
-    ledger::{Call, SECOND, Want},
+    Limit, Limiter, Provider, RedisStore, Tollgate,
+    ledger::{Call, Costs, SECOND, Want},
     store::{Bell, Quota, Store},
 };
 
@@ -34,11 +34,11 @@ async fn given(redis: &PrivateRedis) -> RedisStore {
 }
 
 fn quota() -> Quota {
-    Quota { provider: Arc::from("acme"), limits: vec!["1000/min".parse().expect("a limit")] }
+    Quota { provider: Arc::from("acme"), limits: vec!["1000/min".parse::<Limit>().expect("a limit").into()] }
 }
 
 async fn book(store: &RedisStore, number: i64) {
-    let wants = vec![Want { cost: 1, budget: None, count: 1 }];
+    let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 1 }];
     let call = Call { member: 1, number, horizon: 50_000, wants, ..Call::default() };
     store.book(&quota(), &call).await.expect("an answer");
 }
@@ -118,13 +118,13 @@ async fn not_asked_for() {
     let redis = PrivateRedis::start();
     let plain = own(&format!("{}?protocol=resp2", redis.url()));
     for store in [plain, own(&redis.url()).no_bell(), given(&redis).await] {
-        assert!(store.listen(&quota()).is_none());
+        assert!(store.listen(&quota(), 1).is_none());
         book(&store, 1).await;
     }
     assert_eq!(listeners(&redis), 0);
     // A choice made in the URL stands: nobody said HELLO.
     let explicit = own(&format!("{}?protocol=resp3", redis.url()));
-    let mut bell = explicit.listen(&quota()).expect("RESP3");
+    let mut bell = explicit.listen(&quota(), 1).expect("RESP3");
     book(&explicit, 2).await;
     rings(&redis, &mut bell).await;
 }
@@ -132,7 +132,8 @@ async fn not_asked_for() {
 #[tokio::test]
 async fn without_rights_to_it_all_else_works() {
     let redis = PrivateRedis::start();
-    let commands = "evalsha eval time hgetall hmget hset hdel llen lrange ltrim rpush del pexpire";
+    let commands = "evalsha eval time get set hgetall hmget hset hdel llen lrange ltrim rpush zadd zcount zscore zrange zrem zremrangebyscore \
+                    del pexpire";
     for (name, more) in [("none", ""), ("no_channels", " publish subscribe")] {
         let commands = format!("{commands}{more}");
         let commands: Vec<_> = commands.split(' ').map(|command| format!("+{command}")).collect();
@@ -144,7 +145,7 @@ async fn without_rights_to_it_all_else_works() {
         let url = format!("redis://{name}:geheim@127.0.0.1:{}/", redis.port());
         let given = given(&redis).await.bell(&url).expect("a URL");
         for (number, store) in [own(&url), given].into_iter().enumerate() {
-            let bell = store.listen(&quota()).expect("it would hear one");
+            let bell = store.listen(&quota(), 1).expect("it would hear one");
             book(&store, 2 * number as i64 + 1).await;
             until("it is refused", || {
                 let log: redis::Value = ask(&redis, &["ACL", "LOG"]);
@@ -156,14 +157,14 @@ async fn without_rights_to_it_all_else_works() {
             assert!(left >= 60 * SECOND);
             assert!(store.peek(&quota()).await.expect("an answer").pause > 0);
             book(&store, 2 * number as i64 + 2).await;
-            assert_eq!(*bell.borrow(), 0);
+            assert_eq!(bell.borrow().pauses, 0);
         }
     }
     assert_eq!(listeners(&redis), 0);
     // With the channels it is heard.
     ask::<()>(&redis, &["ACL", "SETUSER", "no_channels", "&tollgate:v1:*"]);
     let store = own(&format!("redis://no_channels:geheim@127.0.0.1:{}/", redis.port()));
-    let mut bell = store.listen(&quota()).expect("RESP3");
+    let mut bell = store.listen(&quota(), 1).expect("RESP3");
     book(&store, 1).await;
     rings(&redis, &mut bell).await;
     let calls = store.calls();
@@ -181,7 +182,7 @@ async fn the_server_speaks_no_resp3() {
         count.and_then(|count| count.trim().parse::<i64>().ok()).expect("a count")
     };
     let store = own(&redis.url());
-    let bell = store.listen(&quota()).expect("it cannot know yet");
+    let bell = store.listen(&quota(), 1).expect("it cannot know yet");
     let before = connections();
     book(&store, 1).await;
     let asked = connections();
@@ -190,10 +191,10 @@ async fn the_server_speaks_no_resp3() {
     book(&store, 2).await;
     assert_eq!(connections() - asked - 2, 1, "in RESP2 at once");
     store.pause(&quota(), SECOND).await.expect("an answer");
-    assert_eq!((listeners(&redis), *bell.borrow()), (0, 0));
+    assert_eq!((listeners(&redis), bell.borrow().pauses), (0, 0));
     // A second connection needs none.
     let store = own(&redis.url()).bell(&redis.url()).expect("a URL");
-    let mut bell = store.listen(&quota()).expect("a second connection");
+    let mut bell = store.listen(&quota(), 1).expect("a second connection");
     book(&store, 3).await;
     rings(&redis, &mut bell).await;
 }
@@ -202,7 +203,7 @@ async fn the_server_speaks_no_resp3() {
 async fn rings_again_after_a_connection_broke() {
     let redis = PrivateRedis::start();
     let (own, ear) = (own(&redis.url()), given(&redis).await.bell(&redis.url()).expect("a URL"));
-    let mut bells = [&own, &ear].map(|store| store.listen(&quota()).expect("a bell"));
+    let mut bells = [&own, &ear].map(|store| store.listen(&quota(), 1).expect("a bell"));
     for round in 0..3 {
         // A call notices that its connection is dead and opens another one; the ear needs none for that.
         for (member, store) in [&own, &ear].into_iter().enumerate() {
@@ -221,7 +222,7 @@ async fn rings_again_after_a_connection_broke() {
 async fn rings_again_after_a_restart() {
     let mut redis = PrivateRedis::start();
     let store = own(&redis.url());
-    let mut bell = store.listen(&quota()).expect("RESP3");
+    let mut bell = store.listen(&quota(), 1).expect("RESP3");
     for number in 0..3 {
         book(&store, number).await;
         rings(&redis, &mut bell).await;
@@ -238,7 +239,7 @@ fn rings_on_a_second_runtime() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let second = |url: &str| own(&format!("{url}?protocol=resp2")).bell(url).expect("a URL");
     for store in [own(&redis.url()), second(&redis.url())] {
-        let mut bell = store.listen(&quota()).expect("a bell");
+        let mut bell = store.listen(&quota(), 1).expect("a bell");
         for number in 0..3 {
             runtime().block_on(async {
                 book(&store, number).await;
@@ -252,19 +253,19 @@ fn rings_on_a_second_runtime() {
 async fn what_makes_no_sense_does_no_harm() {
     let redis = PrivateRedis::start();
     let store = own(&redis.url());
-    let mut bell = store.listen(&quota()).expect("RESP3");
-    let late = store.listen(&Quota { provider: Arc::from("other"), ..quota() }).expect("RESP3");
+    let mut bell = store.listen(&quota(), 1).expect("RESP3");
+    let late = store.listen(&Quota { provider: Arc::from("other"), ..quota() }, 1).expect("RESP3");
     book(&store, 1).await;
     until("it listens", || listeners(&redis) == 1).await;
     for text in ["", "pause", "pause never", "\u{7}\r\n"] {
         ask::<i64>(&redis, &["PUBLISH", CHANNEL, text]);
     }
-    bell.wait_for(|rung| *rung == 4).await.expect("the store lives");
+    bell.wait_for(|rung| rung.pauses == 4).await.expect("the store lives");
     book(&store, 2).await;
-    assert_eq!(*late.borrow(), 0);
+    assert_eq!(late.borrow().pauses, 0);
     // One that is asked for later is heard from the next call on.
     let later = Quota { provider: Arc::from("later"), ..quota() };
-    let mut bell = store.listen(&later).expect("RESP3");
+    let mut bell = store.listen(&later, 2).expect("RESP3");
     book(&store, 3).await;
     let channel = CHANNEL.replace("acme", "later");
     until("it listens", || ask::<i64>(&redis, &["PUBLISH", &channel, "pause 1"]) == 1).await;
@@ -277,7 +278,7 @@ async fn nobody_listens_for_a_store_that_is_gone() {
     let redis = PrivateRedis::start();
     let ear = given(&redis).await.bell(&redis.url()).expect("a URL");
     for store in [own(&redis.url()), ear] {
-        store.listen(&quota()).expect("a bell");
+        store.listen(&quota(), 1).expect("a bell");
         book(&store, 1).await;
         until("it listens", || listeners(&redis) == 1).await;
         drop(store);

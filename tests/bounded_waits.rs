@@ -100,11 +100,11 @@ async fn a_full_queue_says_so() {
 async fn never_is_not_later() {
     let limiter = limiter(&["10/s", "5/min"]);
     for (cost, shown) in [(6, "5/min"), (11, "10/s"), (u64::MAX, "10/s")] {
-        let refused = limiter.acquire().cost(cost).await.expect_err("more than there ever is");
+        let refused = limiter.acquire().cost("requests", cost).await.expect_err("more than there ever is");
         assert!(refused.is_impossible() && !refused.is_rejected(), "{refused}");
         assert!(refused.to_string().contains(shown), "{refused}");
     }
-    assert!(limiter.acquire().cost(0).await.expect_err("nothing asked").is_impossible());
+    limiter.acquire().cost("requests", 0).await.expect("what costs nothing");
     let left: Vec<_> =
         limiter.peek().await.expect("in memory").limits.iter().map(|limit| limit.left).collect();
     assert_eq!(left, [10, 5], "a refused call is charged nowhere");

@@ -199,13 +199,13 @@ async fn the_last_choice_counts_and_the_others_stay() {
     let (_, after) = served(http.get(URL).or_reject().wait()).await;
     assert_eq!(after, secs(60));
     // Costs stay when the wait is chosen anew, and the other way round.
-    let (toll, after) = served(http.get(URL).cost(2).or_reject().priority(Priority::Low)).await;
+    let (toll, after) = served(http.get(URL).cost("requests", 2).or_reject().priority(Priority::Low)).await;
     assert_eq!((toll.remaining(), after), (Some(1), secs(0)));
-    let (error, after) = refused(http.get(URL).or_reject().cost(9).cost(2)).await;
+    let (error, after) = refused(http.get(URL).or_reject().cost("requests", 9).cost("requests", 2)).await;
     assert_eq!((error.retry_after(), after), (Some(secs(60)), secs(0)));
     // A clone chooses for itself.
-    let call = http.get(URL).or_reject().cost(2);
-    let waits = call.try_clone().expect("no body").wait().cost(1);
+    let call = http.get(URL).or_reject().cost("requests", 2);
+    let waits = call.try_clone().expect("no body").wait().cost("requests", 1);
     assert_eq!(served(waits).await.0.remaining(), Some(0));
     refused(call).await;
     assert_eq!(mock.count(), 3);
@@ -214,7 +214,7 @@ async fn the_last_choice_counts_and_the_others_stay() {
 #[tokio::test(start_paused = true)]
 async fn a_default_of_the_client_is_overruled_by_the_call() {
     let (_tollgate, limiter, http, _mock) = acme(provider("acme", "4/min unpaced guard 0s"));
-    let rejecting = reqwest_middleware::Extension(Call::new().or_reject().cost(2));
+    let rejecting = reqwest_middleware::Extension(Call::new().or_reject().cost("requests", 2));
     let http = reqwest_middleware::ClientBuilder::from_client(http).with_init(rejecting).build();
     served(http.get(URL)).await;
     assert_eq!(limiter.peek().await.expect("in memory").limits[0].left, 2, "the cost of the default");
@@ -229,11 +229,11 @@ async fn a_default_of_the_client_is_overruled_by_the_call() {
 async fn what_a_call_costs_is_charged_and_what_it_cannot_cost_is_impossible() {
     let (tollgate, _limiter, http, mock) =
         acme(provider("acme", "10/h").limit("8/min".parse().expect("a limit")));
-    served(http.get(URL).cost(3)).await;
+    served(http.get(URL).cost("requests", 3)).await;
     assert_eq!(left(&tollgate, "acme").await, 7);
-    for (cost, limit) in [(0, None), (9, Some("8/min")), (11, Some("10/h")), (u64::MAX, Some("10/h"))] {
+    for (cost, limit) in [(9, Some("8/min")), (11, Some("10/h")), (u64::MAX, Some("10/h"))] {
         for call in [http.get(URL), http.get(URL).or_reject()] {
-            let (error, after) = refused(call.cost(cost)).await;
+            let (error, after) = refused(call.cost("requests", cost)).await;
             assert!(
                 error.is_impossible() && !error.is_rejected() && error.retry_after().is_none(),
                 "{error}"
@@ -243,13 +243,14 @@ async fn what_a_call_costs_is_charged_and_what_it_cannot_cost_is_impossible() {
             assert_eq!(shown.as_deref(), limit, "cost {cost}");
         }
     }
-    served(http.get(URL).cost(5)).await;
-    assert_eq!((left(&tollgate, "acme").await, mock.count()), (2, 2));
+    served(http.get(URL).cost("requests", 5)).await;
+    served(http.get(URL).cost("requests", 0)).await;
+    assert_eq!((left(&tollgate, "acme").await, mock.count()), (2, 3));
 
     // With the hops that are booked ahead it must fit as well.
     let (tollgate, _limiter, http, mock) = acme(provider("acme", "10/h").redirects(2));
-    assert!(refused(http.get(URL).cost(9)).await.0.is_impossible());
-    served(http.get(URL).cost(8)).await;
+    assert!(refused(http.get(URL).cost("requests", 9)).await.0.is_impossible());
+    served(http.get(URL).cost("requests", 8)).await;
     assert_eq!((left(&tollgate, "acme").await, mock.count()), (2, 1));
 }
 
@@ -267,12 +268,13 @@ async fn the_toll_tells_what_it_took() {
         provider("acme", "20/min unpaced guard 0s").limit("5/h unpaced guard 0s".parse().expect("one"));
     let tollgate = tollgate([provider.hosts(["api.acme.example"])]);
     let limiter = tollgate.provider("acme").expect("there");
-    let toll = async |mock: Mock, cost| served(mock.inside(&tollgate).get(URL).cost(cost)).await.0;
+    let toll =
+        async |mock: Mock, cost| served(mock.inside(&tollgate).get(URL).cost("requests", cost)).await.0;
     let told = |toll: &Toll| (toll.waited(), toll.attempts(), toll.hops(), toll.remaining());
 
     let first = toll(Mock::new(), 1).await;
     assert_eq!(told(&first), (secs(0), 1, 0, Some(4)));
-    assert_eq!(first.limit().to_string(), "5/h unpaced guard 0s");
+    assert_eq!(first.limit().map(ToString::to_string).as_deref(), Some("5/h unpaced guard 0s"));
     // Sent twice, charged twice.
     let twice = toll(Mock::new().refuses_for(70), 1).await;
     assert_eq!(told(&twice), (secs(70), 2, 0, Some(2)));

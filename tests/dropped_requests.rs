@@ -57,8 +57,8 @@ impl Store for Remote {
         self.0.peek(quota)
     }
 
-    fn listen(&self, quota: &Quota) -> Option<Bell> {
-        self.0.listen(quota)
+    fn listen(&self, quota: &Quota, member: u64) -> Option<Bell> {
+        self.0.listen(quota, member)
     }
 }
 
@@ -143,7 +143,7 @@ async fn with_room() {
 #[tokio::test(start_paused = true)]
 async fn of_one_that_would_not_wait() {
     let world = |remote| World::new(remote, "10/h unpaced guard 1s", 0, Mock::new().polls(4));
-    let call = |world: &World| world.call().or_reject().cost(1);
+    let call = |world: &World| world.call().or_reject().cost("requests", 1);
     at_every_point(world, nothing, call, async |world, point| world.is_clean(10, point).await).await;
 }
 

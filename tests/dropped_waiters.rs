@@ -93,13 +93,13 @@ async fn a_hundred_dropped_calls_cost_the_others_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_far_slot_of_a_dropped_call_comes_back_at_once() {
     let limiter = limiter(&["5/10s unpaced guard 0"]);
-    let take = |cost| limiter.acquire().cost(cost).or_reject().into_future();
+    let take = |cost| limiter.acquire().cost("requests", cost).or_reject().into_future();
     take(3).await.expect("there is room");
     tokio::time::sleep(Duration::from_secs(5)).await;
     take(2).await.expect("there is room");
     // All five are there at 15 s; three of them at 10 s.
     let heavy = limiter.clone();
-    let heavy = tokio::spawn(async move { heavy.acquire().cost(5).await.map(|_| ()) });
+    let heavy = tokio::spawn(async move { heavy.acquire().cost("requests", 5).await.map(|_| ()) });
     tokio::time::sleep(Duration::from_secs(1)).await;
     heavy.abort();
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -11,7 +11,7 @@ use redis::Connection;
 use redis_server::PrivateRedis;
 use tollgate::{
     Limit,
-    ledger::{Answer, Call, Micros, Named, Reply, Rule, SECOND, Want},
+    ledger::{Answer, Call, Costs, Micros, Named, Reply, Rule, SECOND, Want},
     store::{Quota, RedisStore, Store},
 };
 
@@ -23,12 +23,14 @@ fn store(redis: &PrivateRedis) -> RedisStore {
 }
 
 fn quota(limits: &[&str]) -> Quota {
-    let limits = limits.iter().map(|text| text.parse::<Limit>().expect("a limit")).collect();
+    let limits = limits.iter().map(|text| text.parse::<Limit>().expect("a limit").into()).collect();
     Quota { provider: Arc::from("acme"), limits }
 }
 
+/// Under three limits at most.
 fn call(number: i64, wants: &[(i64, Option<Micros>)]) -> Call {
-    let wants = wants.iter().map(|&(cost, budget)| Want { cost, budget, count: 1 }).collect();
+    let want = |&(cost, budget): &_| Want { costs: Costs::same(cost, 3), class: 1, budget, count: 1 };
+    let wants = wants.iter().map(want).collect();
     Call { member: 0xab, number, horizon: 50_000, wants, ..Call::default() }
 }
 
@@ -61,12 +63,15 @@ async fn a_booking_writes_these_keys() {
     let rolling = "tollgate:v1:{acme}:requests:60s";
     let log = "tollgate:v1:{acme}:requests:60s:log";
     let control = "tollgate:v1:{acme}:control";
-    let mut all = [control, rolling, log, bucket, aligned];
+    let told = "tollgate:v1:{acme}:told:00000000000000ab";
+    let mut all: Vec<_> = [control, told, rolling, log, bucket, aligned].map(str::to_owned).into();
+    let crowds = [rolling, bucket, aligned].map(|key| format!("{key}:crowd"));
+    all.extend(crowds.clone());
     all.sort_unstable();
     assert_eq!(keys(look), all);
 
     let fields = |key: &str, look: &mut Connection| hash(look, key).into_keys().collect::<Vec<_>>().join(" ");
-    assert_eq!(fields(rolling, look), "limit pace pace_rem paced_until tail used");
+    assert_eq!(fields(rolling, look), "limit pace pace_rem paced_until tails used");
     assert_eq!(fields(bucket, look), "held last_time limit rem tail tokens");
     assert_eq!(hash(look, rolling)["limit"], "100/min");
     assert_eq!(hash(look, rolling)["used"], "1");
@@ -82,7 +87,13 @@ async fn a_booking_writes_these_keys() {
 
     let state = hash(look, control);
     assert_eq!(state["generation"], format!("1 {}", answer.now));
-    assert!(state["member:00000000000000ab"].starts_with(&format!("{} 0 {slot} 1 ", answer.now)));
+    let text: String = redis::cmd("GET").arg(told).query(look).expect("a text");
+    assert!(text.starts_with(&format!("{} {slot} 1 ", answer.now)));
+    for crowd in &crowds {
+        let members: Vec<(String, i64)> =
+            redis::cmd("ZRANGE").arg(crowd).arg(0).arg(-1).arg("WITHSCORES").query(look).expect("a set");
+        assert_eq!(members, [("00000000000000ab".to_owned(), answer.now + 1_500_000)]);
+    }
     assert!(state.contains_key("idle:requests:60s"));
     assert!(!state.contains_key("pause"));
 
@@ -92,6 +103,9 @@ async fn a_booking_writes_these_keys() {
     assert!((1..=7_001).contains(&ttl(look, bucket)), "a token comes back in 6 s");
     let week = 7 * 86_400_000;
     assert!((week - 60_000..=week).contains(&ttl(look, control)));
+    for key in crowds.iter().map(String::as_str).chain([told]) {
+        assert!((1_000..=61_000).contains(&ttl(look, key)), "{key}: {}", ttl(look, key));
+    }
 }
 
 #[tokio::test]
@@ -103,11 +117,18 @@ async fn a_refusal_leaves_no_key_of_a_limit() {
     store.pause(&quota, 10 * SECOND).await.expect("a pause");
     let refused = store.book(&quota, &call(1, &[(1, Some(0))])).await.expect("an answer");
     assert!(refused.outcomes[0].slots.is_empty() && refused.outcomes[0].refused.is_some());
-    assert_eq!(keys(look), ["staging:v1:{acme}:control"]);
+    // But who asked, for a minute.
+    let all = [
+        "staging:v1:{acme}:control",
+        "staging:v1:{acme}:requests:1s:bucket:crowd",
+        "staging:v1:{acme}:requests:60s:crowd",
+        "staging:v1:{acme}:told:00000000000000ab",
+    ];
+    assert_eq!(keys(look), all);
     assert!(hash(look, "staging:v1:{acme}:control").contains_key("pause"));
 
     store.peek(&quota).await.expect("a look");
-    assert_eq!(keys(look), ["staging:v1:{acme}:control"]);
+    assert_eq!(keys(look), all);
 }
 
 /// At the moments given, by the clock handed in: one permit each, for eight members in turn.
@@ -116,7 +137,7 @@ async fn fill(store: &RedisStore, text: &str, cost: i64, moments: &[Micros]) -> 
     let guard = limit.guard().as_micros() as Micros;
     let window = limit.window().as_micros() as Micros;
     let rule = Rule::rolling(limit.max() as i64, window, guard, true);
-    let limits = [Named { name: limit.name(), rule }];
+    let limits = [Named::new(limit.name(), rule)];
     let texts = [text.to_owned()];
     let mut last = None;
     for (at, &now) in moments.iter().enumerate() {
@@ -201,7 +222,9 @@ async fn a_lost_key_begins_a_generation() {
     let all = [
         "tollgate:v1:{acme}:control",
         "tollgate:v1:{acme}:requests:60s",
+        "tollgate:v1:{acme}:requests:60s:crowd",
         "tollgate:v1:{acme}:requests:60s:log",
+        "tollgate:v1:{acme}:told:00000000000000ab",
     ];
     assert_eq!(keys(look), all);
     let same = store.book(&quota, &call(5, &[(1, None)])).await.expect("an answer");

@@ -225,11 +225,11 @@ async fn choices_are_lost_on_the_way() {
     let http = canned.behind(&tollgate);
     let request = || http.get(URL).build().expect("a request");
     let mut extensions = Extensions::new();
-    extensions.insert(Call::new().cost(4));
+    extensions.insert(Call::new().cost("requests", 4));
     http.execute_with_extensions(request(), &mut extensions).await.expect("accepted");
     assert_eq!(left(&limiter).await, 6);
     // A clone of a builder keeps what was chosen; a built request does not.
-    let heavy = http.get(URL).cost(3);
+    let heavy = http.get(URL).cost("requests", 3);
     heavy.try_clone().expect("no stream").send().await.expect("accepted");
     assert_eq!(left(&limiter).await, 3);
     http.execute(heavy.build().expect("a request")).await.expect("accepted");
@@ -237,14 +237,14 @@ async fn choices_are_lost_on_the_way() {
 
     // A default for all calls of a client, over which a call may choose.
     let rejecting = ClientBuilder::from_client(http.clone())
-        .with_init(Extension(Call::new().or_reject().cost(2)))
+        .with_init(Extension(Call::new().or_reject().cost("requests", 2)))
         .build();
     rejecting.get(URL).send().await.expect("accepted");
     let watch = Watch::start();
     let error = ours(rejecting.get(URL).send().await);
     assert!(error.is_rejected(), "{error}");
     assert_eq!(watch.read(), ms(0));
-    rejecting.get(URL).wait().cost(1).send().await.expect("waits for the window");
+    rejecting.get(URL).wait().cost("requests", 1).send().await.expect("waits for the window");
     assert_eq!(watch.read(), Duration::from_secs(3_600));
 }
 
@@ -281,7 +281,8 @@ async fn a_request_goes_to_the_wrong_provider() {
     http.get("http://third.test/").provider("search").send().await.expect("accepted");
     assert_eq!(lefts().await, (998, 998, 998), "by its name alone");
 
-    let untouched = http.get("http://third.test/").or_reject().cost(0).send().await.expect("not limited");
+    let untouched =
+        http.get("http://third.test/").or_reject().cost("requests", 0).send().await.expect("not limited");
     assert!(Toll::of(&untouched).is_none());
     assert_eq!(lefts().await, (998, 998, 998), "nobody's");
 

@@ -28,7 +28,9 @@ async fn a_disabled_tollgate_limits() {
     let tollgate = Tollgate::disabled();
     let canned = Canned::new(|_, _| upstream::refuse(429, "60"));
     let http = canned.behind(&tollgate);
-    for request in [http.get(URL), http.get(URL).or_reject(), http.get(URL).provider("any").cost(0)] {
+    for request in
+        [http.get(URL), http.get(URL).or_reject(), http.get(URL).provider("any").cost("requests", 0)]
+    {
         let response = request.send().await.expect("answered");
         assert_eq!(response.status(), 429);
         assert!(Toll::of(&response).is_none());
@@ -36,7 +38,7 @@ async fn a_disabled_tollgate_limits() {
     assert_eq!(canned.times(), [ms(0); 3]);
     let limiter = tollgate.provider("any").expect("any");
     for _ in 0..2_000 {
-        let permit = limiter.acquire().or_reject().cost(1_000).await.expect("not limited");
+        let permit = limiter.acquire().or_reject().cost("requests", 1_000).await.expect("not limited");
         assert_eq!((permit.remaining(), permit.waited()), (None, ms(0)));
         permit.give_back();
     }
@@ -64,7 +66,9 @@ async fn an_observed_provider_is_limited_or_tells_nothing() {
     assert_eq!((limiter.counts().would_wait, limiter.counts().would_refuse), (0, 0), "known when it is over");
     // Two that would not wait so long, one that costs too much.
     let http = canned.behind(&tollgate);
-    for request in [http.get(URL).or_reject(), http.get(URL).wait_at_most(ms(500)), http.get(URL).cost(3)] {
+    for request in
+        [http.get(URL).or_reject(), http.get(URL).wait_at_most(ms(500)), http.get(URL).cost("requests", 3)]
+    {
         assert_eq!(toll(&request.send().await.expect("observed only")).remaining(), None);
     }
     tokio::time::sleep(ms(10)).await;

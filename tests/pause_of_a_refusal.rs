@@ -119,7 +119,7 @@ impl Store for Deaf {
         self.memory.peek(quota)
     }
 
-    fn listen(&self, _: &Quota) -> Option<Bell> {
+    fn listen(&self, _: &Quota, _: u64) -> Option<Bell> {
         None
     }
 }

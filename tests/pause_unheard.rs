@@ -13,7 +13,7 @@ use support::Watch;
 use tollgate::{
     Limiter, MemoryStore, Provider, Tollgate,
     gate::{Patience, Verdict, Waiter},
-    ledger::{Answer, Call, Micros, Peek, Rule, SECOND},
+    ledger::{Answer, Call, Costs, Micros, Peek, Rule, SECOND},
     store::{Bell, Pending, Quota, Store},
 };
 
@@ -179,7 +179,8 @@ fn a_permit_on_its_way_to_the_caller_does_not_fly() {
     assert!(lab.core.may_fly(&permit, at(0)));
     lab.core.doubt();
     assert!(!lab.core.may_fly(&permit, at(0)));
-    let waiter = Waiter { cost: 1, arrived: 0, patience: Patience::Until(SECOND), handle: "first" };
+    let waiter =
+        Waiter { costs: Costs::same(1, 1), arrived: 0, patience: Patience::Until(SECOND), handle: "first" };
     lab.core.came_late(at(0), ticket, waiter, permit);
     assert_eq!(lab.turn(0), 1, "confirmed");
     let (_, permit) = lab.granted().remove(0);
@@ -255,8 +256,8 @@ impl Store for Odd {
         self.store.peek(quota)
     }
 
-    fn listen(&self, quota: &Quota) -> Option<Bell> {
-        self.store.listen(quota).filter(|_| self.bell)
+    fn listen(&self, quota: &Quota, member: u64) -> Option<Bell> {
+        self.store.listen(quota, member).filter(|_| self.bell)
     }
 }
 

@@ -9,19 +9,19 @@ use support::{Watch, limiter, with};
 use tokio::sync::Mutex;
 use tollgate::{
     Provider,
-    ledger::{Call, Ledger, Micros, Named, Reply, Rule, SECOND, Want},
+    ledger::{Call, Costs, Ledger, Micros, Named, Reply, Rule, SECOND, Want},
 };
 
 const EPOCH: Micros = 1_700_000_000 * SECOND;
 
 /// Slots of a member that always wants more, from the moment on at which the limit paces it.
 fn paced(rule: Rule, count: usize) -> Vec<Micros> {
-    let limits = [Named { name: "it".into(), rule }];
+    let limits = [Named::new("it", rule)];
     let mut ledger = Ledger::new(EPOCH);
     let (mut now, mut number, mut slots) = (EPOCH, 0, Vec::new());
     while slots.len() < count {
         number += 1;
-        let wants = vec![Want { cost: 1, budget: None, count: 1_000 }];
+        let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 1_000 }];
         let call = Call { member: 1, number, horizon: 50_000, wants, ..Call::default() };
         let Reply::Booked(answer) = ledger.book(now, &limits, &call) else { panic!("stale") };
         slots.extend(answer.outcomes[0].slots.iter().map(|slot| slot - EPOCH));
@@ -68,15 +68,15 @@ fn the_pace_of_a_window_drifts_by_no_microsecond() {
 fn refused_calls_change_nothing_for_the_others() {
     let play = |noise: bool| {
         let limits = [
-            Named { name: "a".into(), rule: Rule::rolling(50, SECOND, 10_000, true) },
-            Named { name: "b".into(), rule: Rule::bucket(100, SECOND, 20, 10_000) },
+            Named::new("a", Rule::rolling(50, SECOND, 10_000, true)),
+            Named::new("b", Rule::bucket(100, SECOND, 20, 10_000)),
         ];
         let mut ledger = Ledger::new(EPOCH);
         let (mut slots, mut number) = (Vec::new(), 0);
         for step in 0..4_000 {
             let now = EPOCH + step * 1_700;
             number += 1;
-            let want = |budget, cost| vec![Want { cost, budget, count: 1 }];
+            let want = |budget, cost| vec![Want { costs: Costs::same(cost, 2), class: 1, budget, count: 1 }];
             let call = |number, wants| Call { member: 1, number, horizon: 50_000, wants, ..Call::default() };
             let Reply::Booked(answer) = ledger.book(now, &limits, &call(number, want(Some(20_000), 1)))
             else {

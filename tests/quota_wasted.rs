@@ -1,12 +1,12 @@
 //! A saturated limit must give all it has: after the cold burst, at least promise 2's share of each window.
 
-use tollgate::ledger::{Booked, Call, Ledger, Micros, Named, Reply, Rule, SECOND, Want};
+use tollgate::ledger::{Booked, Call, Costs, Ledger, Micros, Named, Reply, Rule, SECOND, Want};
 
 const EPOCH: Micros = 1_700_000_000 * SECOND;
 
 /// One member that books without end, as fast as the ledger lets it; slots from the first on.
 fn saturate(rule: Rule, until: Micros) -> Vec<Micros> {
-    let limits = [Named { name: "it".into(), rule }];
+    let limits = [Named::new("it", rule)];
     let mut ledger = Ledger::new(EPOCH);
     let (mut now, mut slots, mut number) = (EPOCH, Vec::new(), 0);
     while now < EPOCH + until {
@@ -15,7 +15,7 @@ fn saturate(rule: Rule, until: Micros) -> Vec<Micros> {
             member: 1,
             number,
             horizon: 50_000,
-            wants: vec![Want { cost: 1, budget: None, count: 2_000 }],
+            wants: vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 2_000 }],
             ..Call::default()
         };
         let Reply::Booked(answer) = ledger.book(now, &limits, &call) else { panic!("stale") };
@@ -60,7 +60,7 @@ struct Member {
 
 impl Member {
     fn new(rule: Rule) -> Self {
-        Self { ledger: Ledger::new(EPOCH), limits: [Named { name: "it".into(), rule }], number: 0 }
+        Self { ledger: Ledger::new(EPOCH), limits: [Named::new("it", rule)], number: 0 }
     }
 
     /// Gives back and books in one call.
@@ -83,8 +83,12 @@ fn what_is_booked_ahead_and_given_back_does_not_slow_the_stream() {
         let now = EPOCH + milli * 1_000;
         let (answered, flying): (Vec<_>, Vec<_>) = held.iter().partition(|&&slot| slot + 5_000 <= now);
         held = flying;
-        let returns = answered.iter().map(|&slot| Booked { slot, cost: 1 }).collect();
-        held.extend(member.book(now, returns, Want { cost: 2, budget: Some(20_000), count: 50 }));
+        let returns = answered.iter().map(|&slot| Booked::new(slot, Costs::same(1, 1))).collect();
+        held.extend(member.book(
+            now,
+            returns,
+            Want { costs: Costs::same(2, 1), class: 1, budget: Some(20_000), count: 50 },
+        ));
         sent += answered.len();
     }
     // What is booked counts twice from its booking to its answer, for up to 25 ms of a second.
@@ -94,22 +98,22 @@ fn what_is_booked_ahead_and_given_back_does_not_slow_the_stream() {
 #[test]
 fn much_that_comes_back_at_once_is_no_burst() {
     let mut member = Member::new(Rule::rolling(1_000, SECOND, 50_000, true));
-    let at_once = Want { cost: 1, budget: Some(0), count: 2_000 };
-    member.book(EPOCH, Vec::new(), at_once);
+    let at_once = Want { costs: Costs::same(1, 1), class: 1, budget: Some(0), count: 2_000 };
+    member.book(EPOCH, Vec::new(), at_once.clone());
     // Rejecting callers: one permit each 1.05 ms, from when the burst comes back.
     let mut taken = Vec::new();
     for step in 1_100..1_500 {
-        taken.extend(member.book(EPOCH + step * 1_050, Vec::new(), at_once));
+        taken.extend(member.book(EPOCH + step * 1_050, Vec::new(), at_once.clone()));
     }
     let now = EPOCH + 1_500 * 1_050;
-    let returns = taken.iter().rev().take(50).map(|&slot| Booked { slot, cost: 1 }).collect();
-    let free = member.book(now, returns, at_once).len();
+    let returns = taken.iter().rev().take(50).map(|&slot| Booked::new(slot, Costs::same(1, 1))).collect();
+    let free = member.book(now, returns, at_once.clone()).len();
     // This millisecond's own, and what the slack of 5 ms allows to catch up anyway.
     let calm = {
         let mut member = Member::new(Rule::rolling(1_000, SECOND, 50_000, true));
-        member.book(EPOCH, Vec::new(), at_once);
-        (1_100..1_500).for_each(|step| _ = member.book(EPOCH + step * 1_050, Vec::new(), at_once));
-        member.book(now, Vec::new(), at_once).len()
+        member.book(EPOCH, Vec::new(), at_once.clone());
+        (1_100..1_500).for_each(|step| _ = member.book(EPOCH + step * 1_050, Vec::new(), at_once.clone()));
+        member.book(now, Vec::new(), at_once.clone()).len()
     };
     assert_eq!(free, calm);
 }

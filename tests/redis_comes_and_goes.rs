@@ -10,8 +10,8 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use redis_server::{PrivateRedis, free_port};
 use tollgate::{
-    RedisStore,
-    ledger::{Answer, Call, Want},
+    Limit, RedisStore,
+    ledger::{Answer, Call, Costs, Want},
     store::{Quota, Store, StoreError},
 };
 
@@ -23,8 +23,11 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 async fn book(store: &RedisStore, number: i64) -> Result<Answer, StoreError> {
-    let quota = Quota { provider: Arc::from("acme"), limits: vec!["1000/min".parse().expect("a limit")] };
-    let wants = vec![Want { cost: 1, budget: None, count: 1 }];
+    let quota = Quota {
+        provider: Arc::from("acme"),
+        limits: vec!["1000/min".parse::<Limit>().expect("a limit").into()],
+    };
+    let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 1 }];
     store.book(&quota, &Call { member: 1, number, horizon: 50_000, wants, ..Call::default() }).await
 }
 
@@ -151,7 +154,8 @@ async fn wants_a_password() {
 #[tokio::test]
 async fn grants_few_rights() {
     let redis = PrivateRedis::start();
-    let commands = "evalsha eval time hgetall hmget hset hdel llen lrange ltrim rpush del pexpire";
+    let commands = "evalsha eval time get set hgetall hmget hset hdel llen lrange ltrim rpush zadd zcount zscore zrange zrem zremrangebyscore \
+                    del pexpire";
     let mut rules = vec!["ACL", "SETUSER", "app", "reset", "on", ">geheim", "~tollgate:v1:*"];
     let allowed: Vec<_> = commands.split(' ').map(|command| format!("+{command}")).collect();
     rules.extend(allowed.iter().map(String::as_str));
@@ -159,9 +163,9 @@ async fn grants_few_rights() {
     let url = format!("redis://app:geheim@127.0.0.1:{}/", redis.port());
     let store = RedisStore::new(&url).expect("a URL").timeout(PATIENT);
     let limits = ["100/min", "10/s burst 5", "100/day aligned"];
-    let limits = limits.map(|limit| limit.parse().expect("a limit")).to_vec();
+    let limits = limits.map(|limit| limit.parse::<Limit>().expect("a limit").into()).to_vec();
     let quota = Quota { provider: Arc::from("acme"), limits };
-    let wants = vec![Want { cost: 1, budget: None, count: 3 }];
+    let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 3 }];
     let call = Call { member: 1, number: 1, horizon: 50_000, wants, ..Call::default() };
     store.book(&quota, &call).await.expect("an answer");
     store.pause(&quota, 1).await.expect("an answer");

@@ -25,7 +25,7 @@ use tollgate::{
     reqwest_middleware::RequestBuilder,
 };
 use upstream::{
-    Canned, Log, URL, Upstream, acme, after, answer, fine, left, open, paused, plain, provider, refuse,
+    Canned, URL, Upstream, acme, after, answer, fine, left, open, paused, plain, provider, refuse,
 };
 
 fn ms(ms: u64) -> Duration {
@@ -316,35 +316,4 @@ async fn the_bound_starts_anew_with_each_attempt() {
     assert_eq!((response.status().as_u16(), attempts(&response)), (429, 1));
     assert_eq!(Toll::of(&response).expect("a toll").waited(), ms(1_000));
     assert_eq!(watch.read(), ms(1_000));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_secret_is_logged() {
-    let (log, _guard) = Log::capture();
-    let url = "http://me:hush-user@acme.test/things/hush-path?key=hush-query#hush-fragment";
-    let (tollgate, limiter) = acme("1000/h unpaced guard 0");
-    let canned =
-        Canned::new(|_, _| answer(429, &[("retry-after", "2"), ("x-token", "hush-answer")], "hush-text"));
-    let http = canned.behind(&tollgate);
-    let request = || http.post(url).bearer_auth("hush-header").body("hush-body");
-    let response = request().send().await.expect("answered");
-    assert_eq!((response.status().as_u16(), attempts(&response)), (429, 3));
-    let mut told = Vec::new();
-    for call in [request().or_reject(), request().wait_at_most(ms(1)), request().provider("amce")] {
-        let error = call.send().await.expect_err("refused");
-        let ours = Error::find(&error).expect("ours");
-        told.push(format!("{error} {error:?} {ours} {ours:?} {:?}", ours.refusal()));
-        let mut source: Option<&dyn std::error::Error> = Some(&error);
-        while let Some(error) = source {
-            told.push(format!("{error} {error:?}"));
-            source = error.source();
-        }
-    }
-    told.push(format!("{tollgate:?} {limiter:?} {:?}", Toll::of(&response)));
-    let logged = log.text();
-    assert_eq!(logged.matches("the provider refused a request").count(), 3, "{logged}");
-    assert!(logged.contains("provider=\"acme\"") && logged.contains("status=429"), "{logged}");
-    for text in told.into_iter().chain([logged]) {
-        assert!(!text.contains("hush") && !text.contains("Bearer"), "{text}");
-    }
 }

@@ -1,7 +1,7 @@
 //! A saturated route must not hold up another: a slot that waits for one limit moves neither order nor pace
 //! of the others it is charged to.
 
-use tollgate::ledger::{Call, Ledger, Micros, Named, Reply, Rule, SECOND, Want};
+use tollgate::ledger::{Call, Costs, Ledger, Micros, Named, Reply, Rule, SECOND, Want};
 
 const EPOCH: Micros = 1_700_000_000 * SECOND;
 const MINUTE: Micros = 60 * SECOND;
@@ -19,10 +19,9 @@ impl Provider {
 
     /// Books one permit on a route and tells how long it waits.
     fn book(&mut self, now: Micros, route: &str, rule: Rule) -> Micros {
-        let limits =
-            [Named { name: "all".into(), rule: self.all.clone() }, Named { name: route.into(), rule }];
+        let limits = [Named::new("all", self.all.clone()), Named::new(route, rule)];
         self.number += 1;
-        let wants = vec![Want { cost: 1, budget: None, count: 1 }];
+        let wants = vec![Want { costs: Costs::same(1, 2), class: 1, budget: None, count: 1 }];
         let call = Call { member: 1, number: self.number, horizon: 50_000, wants, ..Call::default() };
         let Reply::Booked(answer) = self.ledger.book(now, &limits, &call) else { panic!("stale") };
         answer.outcomes[0].slots[0] - now

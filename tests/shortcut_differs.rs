@@ -1,7 +1,7 @@
 //! A store in this process decides a lone caller's usual call in place. It must say what a booking says.
 
 use fastrand::Rng;
-use tollgate::ledger::{Booked, Call, Ledger, Micros, Named, Reply, Rule, SECOND, Want};
+use tollgate::ledger::{Booked, Call, Costs, Ledger, Micros, Named, Reply, Rule, SECOND, Want};
 
 const EPOCH: Micros = 1_700_000_000 * SECOND;
 
@@ -29,14 +29,14 @@ fn named(rules: &[Rule], now: Micros) -> Vec<Named> {
             }
             rule => rule.clone(),
         };
-        Named { name: format!("limit {at}"), rule }
+        Named::new(format!("limit {at}"), rule)
     });
     named.collect()
 }
 
 /// A booking of one permit, now or not at all; the slot, if it was granted.
 fn book(ledger: &mut Ledger, now: Micros, limits: &[Named], number: i64, cost: i64) -> Option<Micros> {
-    let wants = vec![Want { cost, budget: Some(0), count: 1 }];
+    let wants = vec![Want { costs: Costs::same(cost, limits.len()), class: 1, budget: Some(0), count: 1 }];
     let call = Call { member: 1, number, horizon: 50_000, wants, ..Call::default() };
     let Reply::Booked(answer) = ledger.book(now, limits, &call) else { panic!("the resets lie around now") };
     answer.outcomes[0].slots.first().copied()
@@ -56,7 +56,7 @@ fn from_the_decision_it_stands_for() {
         let rules = some_limits(&mut rng);
         let (mut direct, mut plain) = (Ledger::new(EPOCH), Ledger::new(EPOCH));
         let mut now = EPOCH + rng.i64(0..SECOND);
-        let mut last = None;
+        let mut last: Option<Booked> = None;
         for step in 0..150 {
             now += [0, 1, rng.i64(0..50_000), rng.i64(0..SECOND), 4 * SECOND][rng.usize(0..5)];
             let limits = named(&rules, now);
@@ -68,14 +68,14 @@ fn from_the_decision_it_stands_for() {
                 }
                 1 => {
                     if let Some(booked) = last.take() {
-                        give_back(&mut direct, now, &limits, number, booked);
+                        give_back(&mut direct, now, &limits, number, booked.clone());
                         give_back(&mut plain, now, &limits, number, booked);
                     }
                 }
                 _ => {
                     let cost = rng.i64(1..=3);
                     let expected = book(&mut plain, now, &limits, number, cost);
-                    let at_once = direct.take_now(now, &limits, cost);
+                    let at_once = direct.take_now(now, &limits, &Costs::same(cost, limits.len()), 1);
                     let slot = match at_once {
                         Some(_) => Some(now),
                         None => book(&mut direct, now, &limits, number, cost),
@@ -89,10 +89,13 @@ fn from_the_decision_it_stands_for() {
                     );
                     let left = direct.peek(now, &limits).map(|look| look.limits);
                     if let (Some((tightest, remaining)), Some(left)) = (at_once, &left) {
-                        assert_eq!(remaining, left.iter().map(|(left, _)| *left).min().unwrap_or(0));
                         assert_eq!(remaining, left[tightest].0);
+                        let max = |at: usize| limits[at].rule.max();
+                        let least =
+                            (0..left.len()).all(|at| remaining * max(at) <= left[at].0 * max(tightest));
+                        assert!(least, "{remaining} of {} is not the least of {left:?}", max(tightest));
                     }
-                    last = slot.map(|slot| Booked { slot, cost }).or(last);
+                    last = slot.map(|slot| Booked::new(slot, Costs::same(cost, limits.len()))).or(last);
                     granted += u32::from(slot.is_some());
                     refused += u32::from(slot.is_none());
                 }

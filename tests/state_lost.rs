@@ -2,8 +2,8 @@
 
 use tollgate::{
     clock::Moment,
-    gate::{Ask, Core, Mail, Patience, Settings, Verdict},
-    ledger::{Ledger, Micros, Named, Reply, Rule, SECOND},
+    gate::{Ask, Common, Core, Mail, Patience, Settings, Verdict},
+    ledger::{Costs, Ledger, Micros, Named, Reply, Rule, SECOND},
 };
 
 const EPOCH: Micros = 1_700_000_000 * SECOND;
@@ -24,7 +24,7 @@ impl World {
             let moment = Moment { mono: self.now, wall: EPOCH + self.now };
             let next = self.core.poll(moment, &mut mail);
             if let Some(call) = next.call {
-                let limits = [Named { name: "it".into(), rule: self.rule.clone() }];
+                let limits = [Named::new("it", self.rule.clone())];
                 let Reply::Booked(answer) = self.ledger.book(EPOCH + self.now, &limits, &call) else {
                     panic!("stale")
                 };
@@ -48,12 +48,22 @@ impl World {
 #[test]
 fn permits_of_an_earlier_generation_do_not_fly() {
     let rule = Rule::rolling(100, SECOND, 50_000, true);
-    let settings = Settings { member: 1, rules: vec![rule.clone()], guard: 50_000, queue: 1_000 };
+    let settings = Settings {
+        member: 1,
+        rules: vec![rule.clone()],
+        guard: 50_000,
+        queue: 1_000,
+        ageing: 60_000_000,
+        common: Common::default(),
+    };
     let mut world =
         World { core: Core::new(settings), ledger: Ledger::new(EPOCH), rule, now: 0, granted: Vec::new() };
     for caller in 0..300 {
         let patience = Patience::Until(100 * SECOND);
-        world.core.arrive(0, Ask::new(1, patience), caller).unwrap_or_else(|refused| panic!("{refused:?}"));
+        world
+            .core
+            .arrive(0, Ask::new(Costs::same(1, 1), patience), caller)
+            .unwrap_or_else(|refused| panic!("{refused:?}"));
     }
     world.run(1_500_000);
     assert!((101..200).contains(&world.granted.len()), "{}", world.granted.len());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tollgate::{
     Limit,
-    ledger::{Answer, Booked, Call, Micros, SECOND, Want},
+    ledger::{Answer, Booked, Call, Costs, Micros, SECOND, Want},
     store::{Bell, MemoryStore, Quota, Store},
 };
 
@@ -17,13 +17,14 @@ use tollgate::{
 const PATIENT: std::time::Duration = std::time::Duration::from_secs(10);
 
 fn quota(provider: &str, limits: &[&str]) -> Quota {
-    let limits = limits.iter().map(|text| text.parse::<Limit>().expect("a limit")).collect();
+    let limits = limits.iter().map(|text| text.parse::<Limit>().expect("a limit").into()).collect();
     Quota { provider: Arc::from(provider), limits }
 }
 
 /// Of member 1, `count` permits of cost 1.
 fn call(number: i64, count: u32, budget: Option<Micros>) -> Call {
-    let wants = vec![Want { cost: 1, budget, count }];
+    // Of three limits at most.
+    let wants = vec![Want { costs: Costs::same(1, 3), class: 1, budget, count }];
     Call { member: 1, number, horizon: 50_000, wants, ..Call::default() }
 }
 
@@ -48,6 +49,25 @@ async fn books_all_or_nothing(store: &dyn Store) {
     // Alone the first has room.
     let alone = quota("all", &["5/min unpaced"]);
     assert_eq!(granted(&book(store, &alone, &call(3, 5, Some(0))).await), 3);
+}
+
+/// But a pause holds for it.
+async fn permits_what_counts_in_no_limit(store: &dyn Store) {
+    let quota = quota("none", &[]);
+    let call = |number, budget| Call {
+        wants: vec![Want { costs: Costs::same(1, 0), class: 1, budget, count: 3 }],
+        ..call(number, 0, None)
+    };
+    let free = book(store, &quota, &call(1, Some(0))).await;
+    assert_eq!((granted(&free), free.left), (3, vec![]));
+    assert_eq!(free.next.expect("it asked").limit, None);
+    store.pause(&quota, 60 * SECOND).await.expect("a pause");
+    let refused = book(store, &quota, &call(2, Some(0))).await;
+    assert_eq!(granted(&refused), 0);
+    let outcome = refused.outcomes[0].refused.expect("paused");
+    assert_eq!((outcome.at, outcome.limit), (refused.pause, None));
+    let waits = book(store, &quota, &call(3, None)).await;
+    assert_eq!(waits.outcomes[0].slots, [waits.pause], "the others are asked for when it comes to that");
 }
 
 async fn never_books_more_than_the_limit(store: &dyn Store) {
@@ -77,7 +97,7 @@ async fn a_repeated_number_gets_the_same_answer(store: &dyn Store) {
     assert_eq!(store.peek(&quota).await.expect("a look").limits[0].0, 6, "booked once");
 
     // A goodbye that comes twice gives back once.
-    let permit = Booked { slot: first.outcomes[0].slots[0], cost: 1 };
+    let permit = Booked::new(first.outcomes[0].slots[0], Costs::same(1, 2));
     let goodbye = Call {
         member: 1,
         number: 8,
@@ -120,12 +140,13 @@ async fn a_pause_only_moves_forward(store: &dyn Store) {
 /// Once for each pause that moved, for those who listen to this provider.
 async fn a_bell_counts_the_pauses_that_moved(store: &dyn Store) {
     let (quota, other) = (quota("bell", &["10/min"]), quota("no bell", &["10/min"]));
-    let Some(mut bell) = store.listen(&quota) else { return };
-    let silent = store.listen(&other).expect("it has bells");
+    let Some(mut bell) = store.listen(&quota, 1) else { return };
+    let other_gate = store.listen(&quota, 2).expect("it has bells");
+    let silent = store.listen(&other, 1).expect("it has bells");
     // Until it is heard at all: that may take a moment and must not hold up anybody.
     let mut time = 60 * SECOND;
     for _ in 0..500 {
-        if *bell.borrow() > 0 {
+        if bell.borrow().pauses > 0 {
             break;
         }
         time += SECOND;
@@ -135,16 +156,16 @@ async fn a_bell_counts_the_pauses_that_moved(store: &dyn Store) {
     // What still is on its way has arrived when the last one has.
     let settled = |mut bell: Bell| async move {
         while tokio::time::timeout(std::time::Duration::from_millis(500), bell.changed()).await.is_ok() {}
-        *bell.borrow()
+        bell.borrow().pauses
     };
     let before = settled(bell.clone()).await;
     assert!(before > 0, "it never rings");
     store.pause(&quota, SECOND).await.expect("a shorter pause");
     store.pause(&quota, 2 * time).await.expect("a longer pause");
-    bell.wait_for(|rung| *rung > before).await.expect("the store lives");
+    bell.wait_for(|rung| rung.pauses > before).await.expect("the store lives");
     assert_eq!(settled(bell.clone()).await, before + 1);
-    assert_eq!(*store.listen(&quota).expect("it has bells").borrow(), before + 1, "the same for all");
-    assert_eq!(*silent.borrow(), 0);
+    assert_eq!(other_gate.borrow().pauses, before + 1, "the same for all");
+    assert_eq!(silent.borrow().pauses, 0);
 }
 
 async fn gives_back_what_is_returned(store: &dyn Store) {
@@ -152,7 +173,7 @@ async fn gives_back_what_is_returned(store: &dyn Store) {
     let first = book(store, &quota, &call(1, 4, Some(0))).await;
     let permits = |count: usize| {
         let slots = first.outcomes[0].slots.iter().take(count);
-        slots.map(|&slot| Booked { slot, cost: 1 }).collect::<Vec<_>>()
+        slots.map(|&slot| Booked::new(slot, Costs::same(1, 2))).collect::<Vec<_>>()
     };
     let returning =
         |number, generation| Call { member: 1, number, generation, returns: permits(2), ..Call::default() };
@@ -172,7 +193,7 @@ async fn a_confirmed_slot_ahead_is_kept(store: &dyn Store) {
         member: 1,
         number: 3,
         generation: Some(first.generation),
-        confirms: vec![Booked { slot: far, cost: 1 }],
+        confirms: vec![Booked::new(far, Costs::same(1, 2))],
         ..Call::default()
     };
     assert_eq!(book(store, &quota, &confirm).await.confirmed, [Some(far)]);
@@ -214,6 +235,7 @@ async fn providers_are_apart(store: &dyn Store) {
 
 async fn keeps_the_contract(store: &dyn Store) {
     books_all_or_nothing(store).await;
+    permits_what_counts_in_no_limit(store).await;
     never_books_more_than_the_limit(store).await;
     a_repeated_number_gets_the_same_answer(store).await;
     a_refusal_leaves_no_trace(store).await;

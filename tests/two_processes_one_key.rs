@@ -14,8 +14,8 @@ use std::{
 
 use redis_server::PrivateRedis;
 use tollgate::{
-    Provider, RedisStore, Tollgate,
-    ledger::{Call, Micros, SECOND, Want},
+    Limit, Provider, RedisStore, Tollgate,
+    ledger::{Call, Costs, Micros, SECOND, Want},
     store::{Quota, Store},
 };
 
@@ -28,11 +28,11 @@ fn replica(url: &str) {
     let store = RedisStore::new(url).expect("a URL").timeout(Duration::from_secs(10));
     let member = u64::from(std::process::id());
     let quota = |provider: &str, limit: &str| {
-        let limits = vec![limit.parse().expect("a limit")];
+        let limits = vec![limit.parse::<Limit>().expect("a limit").into()];
         Quota { provider: Arc::from(provider), limits }
     };
     let call = |number: i64, count| {
-        let wants = vec![Want { cost: 1, budget: None, count }];
+        let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count }];
         Call { member, number, horizon: 50_000, more: true, wants, ..Call::default() }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -130,10 +130,10 @@ fn rejecting(url: &str) {
 
 /// A call that would not wait: what it got, and when it asked, by the store's clock.
 async fn ask_the_bucket(store: &RedisStore, number: i64) -> (Vec<Micros>, Micros) {
-    let limits = vec!["10/s burst 5 guard 0".parse().expect("a limit")];
+    let limits = vec!["10/s burst 5 guard 0".parse::<Limit>().expect("a limit").into()];
     let quota = Quota { provider: Arc::from("bucket"), limits };
     let member = u64::from(std::process::id());
-    let wants = vec![Want { cost: 1, budget: Some(0), count: 1 }];
+    let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: Some(0), count: 1 }];
     let call = Call { member, number, horizon: 50_000, wants, ..Call::default() };
     let answer = store.book(&quota, &call).await.expect("an answer");
     (answer.outcomes[0].slots.clone(), answer.now)

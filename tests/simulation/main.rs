@@ -4,6 +4,7 @@
 
 mod judge;
 mod pauses;
+mod priorities;
 mod random_fleets;
 mod saturated_fleets;
 mod world;

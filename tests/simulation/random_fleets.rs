@@ -2,7 +2,10 @@
 //! nobody stuck, and nothing sent that a pause should have stopped.
 
 use fastrand::Rng;
-use tollgate::ledger::{Micros, Rule, SECOND};
+use tollgate::{
+    Priority,
+    ledger::{Micros, Rule, SECOND},
+};
 
 use crate::{
     judge::{Law, over},
@@ -49,6 +52,11 @@ fn random_case(rng: &mut Rng) -> Case {
     }
     let most = limits.iter().map(Rule::max).min().unwrap_or(1);
     let costs = if rng.bool() { 1..=1 } else { 1..=rng.i64(1..=5.min(most)) };
+    let classes: &[_] = if rng.bool() {
+        &[Priority::Normal]
+    } else {
+        &[Priority::High, Priority::Normal, Priority::Low, Priority::Low]
+    };
     let replicas = (0..rng.usize(2..=8)).map(|_| {
         let nature = Nature {
             trip: [200, 1_000, 2_000, 10 * MILLI, 60 * MILLI, 120 * MILLI][rng.usize(0..6)],
@@ -60,6 +68,7 @@ fn random_case(rng: &mut Rng) -> Case {
             cost: costs.clone(),
             wait: [None, Some(100 * MILLI), Some(SECOND), Some(60 * SECOND)][rng.usize(0..4)],
             drop: [0, 0, 3][rng.usize(0..3)],
+            priority: classes[rng.usize(0..classes.len())],
             think: 200..=[2 * MILLI, 50 * MILLI, SECOND][rng.usize(0..3)],
         });
         (nature, habits.collect())

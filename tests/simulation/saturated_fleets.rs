@@ -1,6 +1,9 @@
 //! Fleets that always want more: what the quota promises is used, whatever the way to the store.
 
-use tollgate::ledger::{Micros, Rule, SECOND};
+use tollgate::{
+    Priority,
+    ledger::{Micros, Rule, SECOND},
+};
 
 use crate::{
     judge::most_within,
@@ -24,8 +27,13 @@ struct Fleet {
 
 /// Use from the third window on, as a part of promise 2; Jain's index; store calls per permit.
 fn play(fleet: &Fleet, seed: u64) -> (f64, f64, f64, World) {
-    let habit =
-        Habit { cost: 1..=1, wait: (!fleet.reject).then_some(600 * SECOND), drop: 0, think: 200..=2 * MILLI };
+    let habit = Habit {
+        cost: 1..=1,
+        wait: (!fleet.reject).then_some(600 * SECOND),
+        drop: 0,
+        priority: Priority::Normal,
+        think: 200..=2 * MILLI,
+    };
     let replicas = fleet.trips.iter().map(|&trip| {
         let nature = Nature { trip, spread: fleet.spread, stall: 0, freeze: 0 };
         (nature, vec![habit.clone(); fleet.tasks])

@@ -7,9 +7,10 @@ use std::{
 
 use fastrand::Rng;
 use tollgate::{
+    Priority,
     clock::Moment,
-    gate::{Ask, Core, Mail, Patience, Permit, Settings, Ticket, Verdict, Waiter},
-    ledger::{Answer, Call, Ledger, Micros, Named, Reply, Rule, SECOND},
+    gate::{Ask, Common, Core, Mail, Patience, Permit, Settings, Ticket, Verdict, Waiter},
+    ledger::{Answer, Call, Costs, Ledger, Micros, Named, Reply, Rule, SECOND},
 };
 
 use crate::pauses::{Paused, Pauses, Trust};
@@ -37,6 +38,7 @@ pub struct Habit {
     pub wait: Option<Micros>,
     /// One in so many calls is dropped while it waits; 0: none.
     pub drop: u32,
+    pub priority: Priority,
     /// Between the end of a call and the next.
     pub think: std::ops::RangeInclusive<Micros>,
 }
@@ -143,6 +145,8 @@ impl World {
         };
         for (member, (nature, habits)) in plan.replicas.into_iter().enumerate() {
             let settings = Settings {
+                common: Common::default(),
+                ageing: 60_000_000,
                 member: member as u64 + 1,
                 rules: world.plan.limits.clone(),
                 guard: world.plan.guard,
@@ -222,9 +226,13 @@ impl World {
                 }
                 _ => rule.clone(),
             };
-            Named { name: format!("limit {at}"), rule }
+            Named::new(format!("limit {at}"), rule)
         });
         named.collect()
+    }
+
+    fn costs(&self, cost: i64) -> Costs {
+        Costs::same(cost, self.plan.limits.len())
     }
 
     fn at(&mut self, time: Micros, event: Event) {
@@ -384,7 +392,8 @@ impl World {
         let patience = habit.wait.map_or(Patience::Reject, |wait| Patience::Until(now + wait));
         self.callers[caller].call += 1;
         let call = self.callers[caller].call;
-        match self.replicas[replica].core.arrive(now, Ask::new(cost, patience), (caller, call)) {
+        let ask = Ask { priority: habit.priority, ..Ask::new(self.costs(cost), patience) };
+        match self.replicas[replica].core.arrive(now, ask, (caller, call)) {
             Ok(ticket) => {
                 let arrived = self.now;
                 self.callers[caller].asking =
@@ -425,7 +434,7 @@ impl World {
         let Some(asking) = self.callers[caller].asking.take() else {
             panic!("nobody asked for {permit:?}, {call}")
         };
-        assert_eq!(asking.cost, permit.booked.cost, "a permit serves only its own cost");
+        assert_eq!(asking.cost, permit.booked.costs.of(0), "a permit serves only its own cost");
         if asking.dropped {
             self.replicas[replica].core.give_back(permit);
             self.finish(caller);
@@ -433,12 +442,18 @@ impl World {
             let waited = self.now - asking.arrived;
             self.note_overdue(replica, &asking);
             let booked = permit.booked;
-            self.sent.push(Sent { at: self.now, slot: booked.slot, cost: booked.cost, replica, waited });
+            self.sent.push(Sent {
+                at: self.now,
+                slot: booked.slot,
+                cost: booked.costs.of(0),
+                replica,
+                waited,
+            });
             self.finish(caller);
         } else {
             let ticket = asking.ticket;
             let waiter = Waiter {
-                cost: asking.cost,
+                costs: self.costs(asking.cost),
                 arrived: asking.arrived - self.replicas[replica].began,
                 patience: asking.patience,
                 handle: (caller, call),

@@ -2,8 +2,12 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use std::collections::HashMap;
+
 use proptest::{collection::vec, prelude::*, sample::select};
-use tollgate::ledger::{Booked, Call, Generation, Micros, Named, Peek, Reply, Rule, SECOND, Want};
+use tollgate::ledger::{
+    Booked, Call, Class, Costs, Generation, Ledger, Micros, Named, Peek, Reply, Rule, SECOND, Want,
+};
 
 pub const EPOCH: Micros = 1_700_000_000 * SECOND;
 /// A member unheard of for longer is forgotten, its numbers too.
@@ -14,6 +18,23 @@ pub trait Machine {
     fn book(&mut self, now: Micros, limits: &[Named], call: &Call) -> Reply;
     fn pause(&mut self, now: Micros, time: Micros) -> Micros;
     fn peek(&mut self, now: Micros, limits: &[Named]) -> Option<Peek>;
+}
+
+/// The decision itself.
+pub struct Pure(pub Ledger);
+
+impl Machine for Pure {
+    fn book(&mut self, now: Micros, limits: &[Named], call: &Call) -> Reply {
+        self.0.book(now, limits, call)
+    }
+
+    fn pause(&mut self, now: Micros, time: Micros) -> Micros {
+        self.0.pause(now + time) - now
+    }
+
+    fn peek(&mut self, now: Micros, limits: &[Named]) -> Option<Peek> {
+        self.0.peek(now, limits)
+    }
 }
 
 /// Under which limits what happened.
@@ -30,6 +51,7 @@ pub enum Kind {
     Rolling { max: i64, window: Micros, guard: Micros, paced: bool },
     Bucket { max: i64, window: Micros, burst: i64, guard: Micros },
     Calendar { max: i64, period: Micros, guard: Micros },
+    Flight { max: i64, lease: Micros },
 }
 
 #[derive(Clone, Debug)]
@@ -87,11 +109,23 @@ pub struct Booking {
     /// Which of the permits held are given back or confirmed.
     pub returns: Vec<usize>,
     pub confirms: Vec<usize>,
-    /// Cost as part of the most, budget as part of the shortest window, and how many.
-    pub wants: Vec<(Part, Option<Part>, u32)>,
+    /// Which of the permits that flew have landed by now.
+    pub lands: Vec<usize>,
+    /// Which of the permits that flew are settled, at this part of what was booked.
+    pub settles: Vec<(usize, Part)>,
+    /// The costs and the class, budget as part of the shortest window, and how many.
+    pub wants: Vec<((Price, Class), Option<Part>, u32)>,
     pub generation: Known,
     /// Periods by which the resets told are off.
     pub off: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Price {
+    /// Of each limit the same, a part of what all admit.
+    Same(Part),
+    /// Of each limit a part of what it admits, or nothing.
+    Each([Option<Part>; 3]),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,15 +136,24 @@ pub enum Known {
 }
 
 /// A permit in the end: not given back, and not exchanged since.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Flight {
     pub set: u8,
     pub slot: Micros,
-    pub cost: i64,
+    /// Of all limits of the history, those that it does not touch included. What it is known to have cost less than
+    /// was booked is not in it.
+    pub costs: Vec<i64>,
+    class: Class,
+    settled: bool,
+    landed: bool,
     /// When it flies by a clock that never steps.
     pub flies: Micros,
     /// Too far ahead to fly unconfirmed.
     pub far: bool,
+    /// Others may have had it since.
+    claimable: bool,
+    /// It has its places in flight.
+    seated: bool,
     member: u64,
     generation: Generation,
 }
@@ -118,7 +161,7 @@ pub struct Flight {
 impl Kind {
     pub fn max(self) -> i64 {
         match self {
-            Self::Rolling { max, .. } | Self::Calendar { max, .. } => max,
+            Self::Rolling { max, .. } | Self::Calendar { max, .. } | Self::Flight { max, .. } => max,
             Self::Bucket { .. } => match self.rule(EPOCH) {
                 Rule::Bucket(rule) => rule.capacity,
                 _ => unreachable!(),
@@ -130,6 +173,7 @@ impl Kind {
         match self {
             Self::Rolling { window, .. } | Self::Bucket { window, .. } => window,
             Self::Calendar { period, .. } => period,
+            Self::Flight { lease, .. } => lease,
         }
     }
 
@@ -137,6 +181,7 @@ impl Kind {
         match self {
             Self::Rolling { max, window, guard, paced } => Rule::rolling(max, window, guard, paced),
             Self::Bucket { max, window, burst, guard } => Rule::bucket(max, window, burst, guard),
+            Self::Flight { max, lease } => Rule::in_flight(max, lease),
             Self::Calendar { max, period, guard } => {
                 let mut first = around / period + 1;
                 while reset(period, first) > around {
@@ -154,6 +199,15 @@ pub fn reset(period: Micros, k: i64) -> Micros {
 }
 
 impl History {
+    /// Whether some callers go before others: then who holds a far slot may have lost it, and flies only once it is
+    /// confirmed.
+    pub fn has_classes(&self) -> bool {
+        self.steps.iter().any(|step| match step {
+            Step::Book(booking) => booking.wants.iter().any(|((_, class), ..)| *class != 1),
+            _ => false,
+        })
+    }
+
     fn shortest(&self) -> Micros {
         self.limits.iter().map(|limit| limit.window()).min().unwrap_or(1)
     }
@@ -169,13 +223,13 @@ impl History {
 
     fn named(&self, set: u8, around: Micros) -> Vec<Named> {
         let chosen = self.limits.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0);
-        chosen.map(|(at, limit)| Named { name: format!("limit{at}"), rule: limit.rule(around) }).collect()
+        chosen.map(|(at, limit)| Named::new(format!("limit{at}"), limit.rule(around))).collect()
     }
 
-    /// At least one of the limits there are.
+    /// Of the limits there are: none if no bit is set, else at least one.
     fn set(&self, bits: u8) -> u8 {
         let all = (1 << self.limits.len()) - 1;
-        if bits & all == 0 { all } else { bits & all }
+        if bits != 0 && bits & all == 0 { all } else { bits & all }
     }
 }
 
@@ -188,6 +242,8 @@ struct Fleet {
     generation: Option<Generation>,
     number: i64,
     flights: Vec<Flight>,
+    /// When a member last told how many places it holds under a limit.
+    told: HashMap<(u64, usize), Micros>,
     last: Vec<(u64, Micros, Vec<Named>, Call)>,
 }
 
@@ -211,7 +267,9 @@ pub fn play(history: &History, machine: &mut impl Machine) -> Vec<Flight> {
                         goodbye: false,
                         returns: vec![],
                         confirms: vec![],
-                        wants: vec![(*cost, None, 1)],
+                        lands: vec![],
+                        settles: vec![],
+                        wants: vec![((Price::Same(*cost), 1), None, 1)],
                         generation: Known::Right,
                         off: 0,
                     };
@@ -260,8 +318,22 @@ impl Fleet {
         let part = |part: Part| (i128::from(part) * i128::from(history.shortest()) / 1_000) as Micros;
         let off = history.longest() * booking.off;
         let limits = history.named(set, self.now + off);
+        let chosen: Vec<_> = (0..history.limits.len()).filter(|at| set & (1 << at) != 0).collect();
         let most = limits.iter().map(|limit| limit.rule.max()).min().unwrap_or(1);
-        let cost = |part: Part| (part * most / 1_000).max(1);
+        let cost = |part: Part, max: i64| (part * max / 1_000).max(1);
+        let costs = |price: Price| -> Costs {
+            let of = |(&at, limit): (&usize, &Named)| match price {
+                Price::Same(part) => cost(part, most),
+                Price::Each(parts) => parts[at].map_or(0, |part| cost(part, limit.rule.max())),
+            };
+            chosen.iter().zip(&limits).map(of).collect()
+        };
+        let narrow = |costs: &[i64]| -> Costs { chosen.iter().map(|&at| costs[at]).collect() };
+        let wide = |costs: &Costs| {
+            let mut all = vec![0; history.limits.len()];
+            chosen.iter().zip(costs.iter()).for_each(|(&at, cost)| all[at] = cost);
+            all
+        };
 
         let generation = match booking.generation {
             Known::Right => self.generation,
@@ -270,13 +342,24 @@ impl Fleet {
         };
         let ours = generation.is_some() && generation == self.generation;
         let start = self.now + part(booking.lead);
+        for pick in &booking.lands {
+            let flies = |flight: &&mut Flight| {
+                flight.member == booking.member && flight.slot <= self.now && !flight.landed
+            };
+            let mut flying: Vec<_> = self.flights.iter_mut().filter(flies).collect();
+            let len = flying.len();
+            if let Some(at) = len.checked_sub(1 + pick % len.max(1)) {
+                flying[at].landed = true;
+            }
+        }
         let mut pick = |picks: &[usize], confirms: bool| {
             let mut picked = vec![];
             for pick in picks {
                 // What is near flies by the clock of its member: nobody asks about it.
                 let asked = |flight: &Flight| !confirms || flight.far || flight.slot < start;
-                let own =
-                    |flight: &Flight| flight.member == booking.member && flight.set == set && asked(flight);
+                let own = |flight: &Flight| {
+                    flight.member == booking.member && flight.set == set && !flight.landed && asked(flight)
+                };
                 let held: Vec<_> = (0..self.flights.len()).filter(|&at| own(&self.flights[at])).collect();
                 if !held.is_empty() {
                     picked.push(self.flights.remove(held[held.len() - 1 - pick % held.len()]));
@@ -285,9 +368,54 @@ impl Fleet {
             picked
         };
         let (returned, offered) = (pick(&booking.returns, false), pick(&booking.confirms, true));
-        let booked = |flights: &[Flight]| -> Vec<_> {
-            flights.iter().map(|flight| Booked { slot: flight.slot, cost: flight.cost }).collect()
+        let held = |at| {
+            let seated = offered.iter().filter(|flight| flight.seated);
+            self.places(booking.member, at) + seated.map(|flight| flight.costs[at]).sum::<i64>()
         };
+        let places = chosen.iter().map(|&at| held(at)).collect();
+        let booked = |flights: &[Flight], confirms: bool| -> Vec<_> {
+            // Which has its places asks for none.
+            let asked = |(at, &cost): (usize, &i64), flight: &Flight| {
+                let has = confirms && flight.seated && matches!(history.limits[at], Kind::Flight { .. });
+                if has { 0 } else { cost }
+            };
+            let booked = |flight: &Flight| {
+                let costs: Vec<_> = flight.costs.iter().enumerate().map(|cost| asked(cost, flight)).collect();
+                Booked {
+                    slot: flight.slot,
+                    costs: narrow(&costs),
+                    class: flight.class,
+                    far: flight.claimable,
+                }
+            };
+            flights.iter().map(booked).collect()
+        };
+        let mut settles = vec![];
+        for &(pick, part) in &booking.settles {
+            let flew = |flight: &&mut Flight| {
+                flight.member == booking.member
+                    && flight.set == set
+                    && flight.slot <= self.now
+                    && !flight.settled
+            };
+            let mut flew: Vec<_> = self.flights.iter_mut().filter(flew).collect();
+            let len = flew.len();
+            let Some(flight) = len.checked_sub(1 + pick % len.max(1)).map(|at| &mut flew[at]) else {
+                continue;
+            };
+            let change = |(&cost, kind): (&i64, &Kind)| match kind {
+                // A place is held or not.
+                Kind::Flight { .. } => 0,
+                _ => cost * part / 1_000 - cost,
+            };
+            let change: Vec<_> = flight.costs.iter().zip(&history.limits).map(change).collect();
+            settles.push(Booked::new(flight.slot, narrow(&change)));
+            flight.settled = true;
+            if ours {
+                // What it cost more is a debt: nobody flies for it.
+                flight.costs.iter_mut().zip(change).for_each(|(cost, change)| *cost += change.min(0));
+            }
+        }
         self.number += 1;
         let call = Call {
             member: booking.member,
@@ -296,43 +424,88 @@ impl Fleet {
             lead: part(booking.lead),
             late: part(booking.late),
             horizon: booking.horizon.min(part(history.near)),
+            places,
             more: booking.more,
             goodbye: booking.goodbye,
-            returns: booked(&returned),
-            confirms: booked(&offered),
+            returns: booked(&returned, false),
+            confirms: booked(&offered, true),
+            settles,
             wants: booking
                 .wants
                 .iter()
-                .map(|&(of, budget, count)| Want { cost: cost(of), budget: budget.map(part), count })
+                .map(|&((price, class), budget, count)| Want {
+                    class,
+                    costs: costs(price),
+                    budget: budget.map(part),
+                    count,
+                })
                 .collect(),
         };
         let answer = match machine.book(self.now, &limits, &call) {
             Reply::Booked(answer) => answer,
+            // Nothing was settled either, but what cost less is believed: it must not be booked for others.
             Reply::Stale(_) => {
                 self.flights.extend(returned.into_iter().chain(offered));
                 return;
             }
         };
-        let reach = call.horizon / 10 * 8;
-        let flight = |slot: Micros, cost: i64| Flight {
+        let near = |slot: Micros| slot <= self.now + call.reach();
+        let flight = |slot: Micros, costs: Vec<i64>, class: Class, seated: bool| Flight {
+            class,
             set,
             slot,
-            cost,
+            costs,
+            seated: seated || near(slot),
+            settled: false,
+            landed: false,
             flies: slot + self.behind,
-            far: slot > self.now + reach,
+            far: !near(slot),
+            claimable: !near(slot) && class > answer.highest,
             member: call.member,
             generation: answer.generation,
         };
         assert!(ours || returned.is_empty() || self.generation == Some(answer.generation));
         let confirmed = answer.confirmed.iter().zip(&offered);
-        let mut booked: Vec<_> = confirmed.filter_map(|(&slot, old)| Some(flight(slot?, old.cost))).collect();
+        let confirmed = confirmed.filter_map(|(&slot, old)| Some((slot?, old)));
+        let confirmed = confirmed.map(|(slot, old)| {
+            (old.seated, flight(slot, old.costs.clone(), old.class, old.seated || slot == old.slot))
+        });
+        let mut booked: Vec<_> = confirmed.collect();
         for (outcome, want) in answer.outcomes.iter().zip(&call.wants) {
-            booked.extend(outcome.slots.iter().map(|&slot| flight(slot, want.cost)));
+            booked.extend(
+                outcome.slots.iter().map(|&slot| (false, flight(slot, wide(&want.costs), want.class, false))),
+            );
         }
-        self.flights.extend(booked);
+        let took =
+            |at: usize| booked.iter().any(|(had, flight)| flight.seated && !had && flight.costs[at] > 0);
+        let took: Vec<_> = (0..history.limits.len()).map(took).collect();
+        self.flights.extend(booked.into_iter().map(|(_, flight)| flight));
+        for at in chosen {
+            self.told.insert((booking.member, at), self.now);
+            if let Kind::Flight { max, lease } = history.limits[at]
+                && took[at]
+                && self.behind == 0
+            {
+                self.judge_places(at, max, lease);
+            }
+        }
         self.generation = Some(answer.generation);
         self.last.retain(|(member, ..)| *member != call.member);
         self.last.push((call.member, self.now, limits, call));
+    }
+
+    /// Held by a member under a limit.
+    fn places(&self, member: u64, limit: usize) -> i64 {
+        let has = |flight: &&Flight| flight.member == member && flight.seated && !flight.landed;
+        let held = self.flights.iter().filter(has);
+        held.map(|flight| flight.costs[limit]).sum()
+    }
+
+    /// After a place was taken: no more are held than there are, by members that were heard of in time.
+    fn judge_places(&self, limit: usize, max: i64, lease: Micros) {
+        let heard = self.told.iter().filter(|((_, at), told)| *at == limit && **told + lease > self.now);
+        let held: i64 = heard.map(|((member, _), _)| self.places(*member, limit)).sum();
+        assert!(held <= max, "{held} of {max} calls in flight at {}", self.now);
     }
 
     fn repeat(&mut self, machine: &mut impl Machine, member: u64) {
@@ -390,6 +563,7 @@ fn kind() -> impl Strategy<Value = Kind> {
         2 => (max(), windows(), select(vec![0, 10, 100_i64])).prop_map(|(max, period, guard)| {
             Kind::Calendar { max, period, guard: period / 1_000 * guard }
         }),
+        2 => (1..8_i64, windows()).prop_map(|(max, lease)| Kind::Flight { max, lease }),
         1 => Just(Kind::Rolling { max: 1, window: 60 * SECOND, guard: 600_000, paced: true }),
         1 => Just(Kind::Rolling { max: 2_000_000, window: SECOND, guard: 50_000, paced: true }),
         1 => Just(Kind::Bucket { max: 10, window: SECOND, burst: 20, guard: 50_000 }),
@@ -445,14 +619,29 @@ fn booking(wild: Wild) -> impl Strategy<Value = Booking> {
     let count = prop_oneof![4 => 1..4_u32, 2 => 1..40_u32, 1 => Just(300)];
     // What no limit admits the gate refuses by itself.
     let never: Part = if wild.wrong { 1_500 } else { 1_000 };
-    let cost = prop_oneof![9 => Just(0), 3 => 0..1_000_i64, 3 => Just(1_000), 1 => Just(never)];
-    let wants = vec((cost, budget, count), 0..4);
+    let part = prop_oneof![9 => Just(0), 3 => 0..1_000_i64, 3 => Just(1_000), 1 => Just(never)];
+    let each = prop::array::uniform3(prop::option::weighted(0.8, part.clone()));
+    let price = prop_oneof![2 => part.prop_map(Price::Same), 1 => each.prop_map(Price::Each)];
+    let class = prop_oneof![3 => Just(1), 1 => 0..3_u8];
+    let wants = vec(((price, class), budget, count), 0..4);
+    let real = prop_oneof![3 => 0..1_000_i64, 2 => 1_000..2_000_i64, 1 => Just(20_000)];
+    let lands = prop_oneof![1 => Just(vec![]), 1 => vec(0..40_usize, 1..6)];
+    let settles = prop_oneof![3 => Just(vec![]), 1 => vec((0..40_usize, real), 1..4)];
     let generation = prop_oneof![8 => Just(Known::Right), 1 => Just(Known::Wrong), 1 => Just(Known::Nothing)];
     let off =
         prop_oneof![30 => Just(0), 1 => -4..4_i64].prop_map(move |off| if wild.wrong { off } else { 0 });
     let flags = (0..4_u64, any::<u8>(), prop::bool::weighted(0.3), prop::bool::weighted(0.05));
-    (flags, (lead, late), horizon, picks(), picks(), wants, generation, off).prop_map(
-        |((member, set, more, goodbye), (lead, late), horizon, returns, confirms, wants, generation, off)| {
+    (flags, (lead, late), horizon, picks(), (picks(), lands, settles), wants, generation, off).prop_map(
+        |(
+            (member, set, more, goodbye),
+            (lead, late),
+            horizon,
+            returns,
+            (confirms, lands, settles),
+            wants,
+            generation,
+            off,
+        )| {
             Booking {
                 member,
                 set,
@@ -463,6 +652,8 @@ fn booking(wild: Wild) -> impl Strategy<Value = Booking> {
                 goodbye,
                 returns,
                 confirms,
+                lands,
+                settles,
                 wants,
                 generation,
                 off,

@@ -3,8 +3,8 @@
 
 use tollgate::{
     clock::Moment,
-    gate::{Ask, Core, Mail, Next, Patience, Permit, Settings, Ticket, Verdict},
-    ledger::{Answer, Call, Ledger, Micros, Named, Reply, Rule, SECOND},
+    gate::{Ask, Common, Core, Mail, Next, Patience, Permit, Settings, Ticket, Verdict},
+    ledger::{Answer, Call, Costs, Ledger, Micros, Named, Reply, Rule, SECOND},
 };
 
 pub const MILLI: Micros = 1_000;
@@ -26,8 +26,15 @@ pub fn at(mono: Micros) -> Moment {
 impl Lab {
     /// One that has said hello already.
     pub fn new(rule: Rule, guard: Micros) -> Self {
-        let settings = Settings { member: 1, rules: vec![rule.clone()], guard, queue: 100 };
-        let limits = vec![Named { name: "limit".into(), rule }];
+        let settings = Settings {
+            member: 1,
+            rules: vec![rule.clone()],
+            guard,
+            queue: 100,
+            ageing: 60_000_000,
+            common: Common::default(),
+        };
+        let limits = vec![Named::new("limit", rule)];
         let ledger = Ledger::new(EPOCH);
         let mut lab = Self { core: Core::new(settings), ledger, limits, mail: Mail::new() };
         lab.turn(0);
@@ -35,7 +42,7 @@ impl Lab {
     }
 
     pub fn arrive(&mut self, now: Micros, name: &'static str, patience: Patience) -> Result<Ticket, Verdict> {
-        self.core.arrive(now, Ask::new(1, patience), name)
+        self.core.arrive(now, Ask::new(Costs::same(1, 1), patience), name)
     }
 
     pub fn wait(&mut self, now: Micros, name: &'static str) -> Ticket {
