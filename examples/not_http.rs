@@ -28,16 +28,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     println!("\nSix pages at once, if they are ours within three seconds:");
-    let permit = translator.acquire().cost(6).wait_at_most(Duration::from_secs(3)).await?;
-    println!("waited {:?}, cost {}, {:?} left", permit.waited(), permit.cost(), permit.remaining());
+    let permit = translator.acquire().cost("requests", 6).wait_at_most(Duration::from_secs(3)).await?;
+    println!("waited {:?}, cost {}, {:?} left", permit.waited(), permit.cost("requests"), permit.remaining());
 
     println!("\nNow or not at all:");
-    match translator.acquire().cost(6).or_reject().await {
-        Ok(permit) => println!("{} permits", permit.cost()),
+    match translator.acquire().cost("requests", 6).or_reject().await {
+        Ok(permit) => println!("{} permits", permit.cost("requests")),
         Err(refused) if refused.is_rejected() => println!("{refused}"),
         Err(other) => return Err(other.into()),
     }
-    if let Err(never) = translator.acquire().cost(11).or_reject().await {
+    if let Err(never) = translator.acquire().cost("requests", 11).or_reject().await {
         println!("{never} (impossible: {})", never.is_impossible());
     }
 

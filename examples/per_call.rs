@@ -30,15 +30,22 @@ async fn main() -> std::result::Result<(), Box<dyn Error>> {
     let (url, two) = (format!("http://{host}/"), Duration::from_secs(2));
 
     tell("wait: the default", http.get(&url).send().await);
-    tell("cost(4)", http.get(&url).cost(4).send().await);
+    tell("cost(4)", http.get(&url).cost("requests", 4).send().await);
     tell("or_reject", http.get(&url).or_reject().send().await);
     tell("wait_at_most 10 ms", http.get(&url).wait_at_most(Duration::from_millis(10)).send().await);
-    tell("deadline in 2 s", http.get(&url).deadline(Instant::now() + two).cost(5).send().await);
+    tell("deadline in 2 s", http.get(&url).deadline(Instant::now() + two).cost("requests", 5).send().await);
     tokio::join!(
-        async { tell("asked first, Low", http.get(&url).priority(Priority::Low).cost(5).send().await) },
-        async { tell("asked second, High", http.get(&url).priority(Priority::High).cost(5).send().await) },
+        async {
+            tell("asked first, Low", http.get(&url).priority(Priority::Low).cost("requests", 5).send().await)
+        },
+        async {
+            tell(
+                "asked second, High",
+                http.get(&url).priority(Priority::High).cost("requests", 5).send().await,
+            )
+        },
     );
-    tell("cost(6)", http.get(&url).cost(6).send().await);
+    tell("cost(6)", http.get(&url).cost("requests", 6).send().await);
     tell("provider(\"reports\")", http.get(&url).provider("reports").send().await);
     tell("no_resend to /busy", http.get(format!("{url}busy")).no_resend().send().await);
     tell("nobody listens", http.get("http://127.0.0.1:1/").send().await);

@@ -3,9 +3,17 @@
 use std::{path::PathBuf, process::exit, time::Duration};
 
 use clap::Parser;
-use tollgate::{Limit, Provider, Tollgate};
+use tollgate::{Answer, Limit, LimitKind, Provider, Tollgate};
 
-use crate::{Outcome, quota::UpstreamKind, trip::Trip};
+use crate::{
+    Outcome,
+    chance::Cost,
+    mix::{self, Mix, Tasks},
+    price::{self, REQUESTS},
+    quota::{UpstreamKind, Which},
+    trip::Trip,
+    values::{Jitter, Policy, Spec, cost, duration, factor, jitter, policy, spec, trip, whole},
+};
 
 /// The name of the provider that all replicas share.
 pub const PROVIDER: &str = "fleet";
@@ -20,9 +28,22 @@ pub struct Args {
     /// A limit of the upstream; may be given several times
     #[arg(long = "limit", value_name = "SPEC", default_value = "100/1s", value_parser = spec)]
     pub limits: Vec<Spec>,
+    /// How much of a unit each request takes, by chance, e.g. tokens=50..350; may be given several times
+    #[arg(long = "cost", value_name = "UNIT=LO..HI", value_parser = cost)]
+    pub costs: Vec<Cost>,
+    /// Replicas believe that a request takes up to F times more or less than it does, until its answer tells
+    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = factor)]
+    pub estimate_off: f64,
     /// Closed loops in each replica: get a permit, send, again
     #[arg(long, value_name = "T", default_value_t = 50, value_parser = |it: &str| whole::<u32>(it, 1, 9999))]
     pub tasks: u32,
+    /// Loops by priority instead, e.g. high=1,low=50, in all replicas or in one of them, e.g. 0:high=1; may be
+    /// given several times
+    #[arg(long = "priority-mix", value_name = "[R:]P=N,..", value_parser = mix::parse)]
+    pub mixes: Vec<Mix>,
+    /// So long, give or take half of it, a loop of high priority does nothing after each call
+    #[arg(long, value_name = "DUR", default_value = "0ms", value_parser = duration)]
+    pub think: Duration,
     /// How long
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = |it: &str| whole::<u64>(it, 1, 9999))]
     pub seconds: u64,
@@ -35,6 +56,12 @@ pub struct Args {
     /// How the upstream in this process counts
     #[arg(long, value_enum, default_value_t = UpstreamKind::Rolling)]
     pub upstream_kind: UpstreamKind,
+    /// The upstream refuses what comes while so many calls are in flight
+    #[arg(long, value_name = "N", value_parser = |it: &str| whole::<usize>(it, 1, 9999))]
+    pub in_flight: Option<usize>,
+    /// The upstream takes so long to answer what it accepts
+    #[arg(long, value_name = "DUR", default_value = "0ms", value_parser = duration)]
+    pub call_time: Duration,
     /// The upstream refuses everything for so long, from so long after the first arrival on, e.g. 2s@4s
     #[arg(long, value_name = "DUR@DUR", value_parser = trip)]
     pub trip: Option<Trip>,
@@ -71,26 +98,6 @@ pub struct Args {
     pub run: String,
 }
 
-/// A limit, and how it was written.
-#[derive(Clone)]
-pub struct Spec {
-    pub text: String,
-    limit: Limit,
-}
-
-#[derive(Clone, Copy)]
-pub struct Jitter {
-    pub least: Duration,
-    pub most: Duration,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
-    Wait,
-    Reject,
-    WaitAtMost(Duration),
-}
-
 impl Args {
     /// From the command line. What cannot be understood ends the process: one line, code 2.
     pub fn read() -> Self {
@@ -114,53 +121,97 @@ impl Args {
 
     /// What the single values could not tell: whether they agree.
     fn check(&self) -> Outcome<()> {
+        if self.limits.len() > Which::MOST {
+            return Err(format!("--limit: at most {}", Which::MOST).into());
+        }
         self.upstream_limits()?;
+        self.check_costs()?;
         Tollgate::builder().provider(self.provider()?).build()?;
         if self.upstream.as_ref().is_some_and(|url| !url.starts_with("http://")) {
             return Err("--upstream expects a plain URL such as http://127.0.0.1:8080".into());
         }
         // A replica is always told an upstream.
         let foreign = self.child.is_none() && self.upstream.is_some();
-        if foreign && (self.trip.is_some() || self.redirect_every.is_some()) {
-            return Err("--trip and --redirect-every need the upstream of this process".into());
+        let ours = self.trip.is_some() || self.redirect_every.is_some();
+        if foreign && (ours || self.in_flight.is_some() || self.settles() || !self.call_time.is_zero()) {
+            return Err("--trip, --redirect-every, --estimate-off, --in-flight and --call-time need the \
+                        upstream of this process"
+                .into());
         }
         let run = Duration::from_secs(self.seconds);
         if self.trip.is_some_and(|trip| trip.after.saturating_add(trip.lasts) >= run) {
             return Err(format!("--trip must be over before the run is, after {run:?}").into());
         }
-        Ok(())
+        match self.mixes.iter().filter_map(|mix| mix.replica).max() {
+            Some(replica) if replica >= self.replicas => Err(format!(
+                "--priority-mix: the last of {} replicas is {}",
+                self.replicas,
+                self.replicas - 1
+            )
+            .into()),
+            _ => Ok(()),
+        }
     }
 
-    /// The run in one line.
-    pub fn title(&self) -> String {
-        let mut title = format!(
-            "{} replicas, {} tasks each, {} s, limit {}",
-            self.replicas,
-            self.tasks,
-            self.seconds,
-            self.limit_texts()
-        );
-        if let Some(Trip { lasts, after }) = self.trip {
-            title += &format!(", trip {lasts:?}@{after:?}");
+    /// Each request must fit into each limit, or it would never be sent; and what no request takes has no limit.
+    fn check_costs(&self) -> Outcome<()> {
+        for (at, Cost { unit, most, .. }) in self.costs.iter().enumerate() {
+            if self.costs[..at].iter().any(|other| other.unit == *unit) {
+                return Err(format!("--cost: {unit} has two ranges").into());
+            }
+            let mut limits = self.limits.iter().map(|spec| &spec.limit).filter(|limit| limit.unit() == unit);
+            let booked = *most as f64 * self.estimate_off;
+            let Some(first) = limits.next() else {
+                return Err(format!("--cost: no limit counts {unit}").into());
+            };
+            for limit in std::iter::once(first).chain(limits) {
+                let most = if let LimitKind::Bucket { burst } = limit.kind() { burst } else { limit.max() };
+                if booked > most as f64 {
+                    return Err(format!("--cost: {booked} {unit} at once are never had of {limit}").into());
+                }
+            }
         }
-        if let Some(every) = self.redirect_every {
-            title += &format!(", one in {every} redirected, {} followed", self.redirects);
+        for unit in self.limits.iter().map(|spec| spec.limit.unit()).filter(|unit| *unit != REQUESTS) {
+            if self.costs.iter().all(|cost| cost.unit != unit) {
+                return Err(format!("no request takes any {unit}: add e.g. --cost {unit}=50..350").into());
+            }
         }
-        if self.no_bell {
-            title += ", no bell";
-        }
-        title
+        Ok(())
     }
 
     pub fn limit_texts(&self) -> String {
         self.limits.iter().map(|spec| spec.text.as_str()).collect::<Vec<_>>().join(", ")
     }
 
+    /// Loops of a replica, by priority.
+    pub fn tasks_of(&self, replica: u32) -> Tasks {
+        let for_it = |mix: &&Mix| mix.replica == Some(replica);
+        let for_all = |mix: &&Mix| mix.replica.is_none();
+        let mix = self.mixes.iter().rfind(for_it).or_else(|| self.mixes.iter().rfind(for_all));
+        mix.map_or([0, self.tasks, 0], |mix| mix.tasks)
+    }
+
+    pub fn all_tasks(&self) -> u32 {
+        (0..self.replicas).flat_map(|replica| self.tasks_of(replica)).sum()
+    }
+
+    /// Whether what is booked differs from what is told afterwards.
+    pub fn settles(&self) -> bool {
+        self.estimate_off > 1.0 && !self.costs.is_empty()
+    }
+
+    /// How much of a unit a request takes in the mean.
+    pub fn mean_cost(&self, unit: &str) -> f64 {
+        let drawn = self.costs.iter().find(|cost| cost.unit == unit).map(Cost::mean);
+        drawn.unwrap_or(if unit == REQUESTS { 1.0 } else { 0.0 })
+    }
+
     /// The provider as the replicas see it.
     pub fn provider(&self) -> Outcome<Provider> {
         let host = self.upstream.as_deref().and_then(|url| url.strip_prefix("http://"));
         let host = host.map(|rest| rest.split('/').next().unwrap_or_default());
-        let mut provider = Provider::new(PROVIDER).hosts(host).queue(self.tasks as usize);
+        let most = (0..self.replicas).map(|replica| self.tasks_of(replica).iter().sum::<u32>()).max();
+        let mut provider = Provider::new(PROVIDER).hosts(host).queue(most.unwrap_or(0) as usize);
         provider = provider.redirects(self.redirects);
         let mut longest = Duration::ZERO;
         for Spec { limit, .. } in &self.limits {
@@ -168,62 +219,18 @@ impl Args {
             longest = longest.max(limit.window() + limit.guard());
             provider = provider.limit(limit);
         }
+        if let Some(places) = self.in_flight {
+            provider = provider.limit(Limit::in_flight(places as u64)?);
+        }
+        for Cost { unit, .. } in self.costs.iter().filter(|_| self.settles()) {
+            let header = price::header(unit);
+            provider = provider.settle(unit, move |answer: &Answer<'_>| answer.header_number(&header));
+        }
         Ok(provider.max_wait(Duration::from_secs(self.seconds) + 2 * longest))
     }
 
     /// The limits as the upstream has them: it knows nothing of guards and shares.
     pub fn upstream_limits(&self) -> Outcome<Vec<Limit>> {
         self.limits.iter().map(|spec| Ok(spec.limit.clone().use_share(1.0)?)).collect()
-    }
-}
-
-fn whole<T: TryFrom<u64>>(text: &str, least: u64, most: u64) -> Result<T, String> {
-    let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
-    let number = number.and_then(|number| T::try_from(number).ok());
-    number.ok_or_else(|| format!("expected a whole number from {least} to {most}"))
-}
-
-fn spec(text: &str) -> Result<Spec, tollgate::LimitError> {
-    Ok(Spec { text: text.to_owned(), limit: text.parse()? })
-}
-
-fn policy(text: &str) -> Result<Policy, String> {
-    match text.split_once(':') {
-        None if text == "wait" => Ok(Policy::Wait),
-        None if text == "reject" => Ok(Policy::Reject),
-        Some(("wait", time)) => duration(time).map(Policy::WaitAtMost),
-        _ => Err("expected wait, reject or wait:DUR, e.g. wait:500ms".into()),
-    }
-}
-
-fn trip(text: &str) -> Result<Trip, String> {
-    let expected = || format!("expected how long and from when on, e.g. 2s@4s, not \"{text}\"");
-    let (lasts, after) = text.split_once('@').ok_or_else(expected)?;
-    let (lasts, after) =
-        duration(lasts).and_then(|lasts| Ok((lasts, duration(after)?))).map_err(|_| expected())?;
-    if lasts.is_zero() { Err(expected()) } else { Ok(Trip { lasts, after }) }
-}
-
-fn jitter(text: &str) -> Result<Jitter, String> {
-    let expected = || format!("expected a range such as 5..50ms, not \"{text}\"");
-    let (least, most) = text.split_once("..").ok_or_else(expected)?;
-    let unit = most.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    let least = duration(least).or_else(|_| duration(&format!("{least}{unit}"))).map_err(|_| expected())?;
-    let most = duration(most).map_err(|_| expected())?;
-    if least > most { Err(expected()) } else { Ok(Jitter { least, most }) }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
-    let micros = match &text[digits..] {
-        "us" => 1,
-        "ms" => 1_000,
-        "s" => 1_000_000,
-        "m" | "min" => 60_000_000,
-        _ => 0,
-    };
-    match text[..digits].parse::<u64>().ok().and_then(|count| count.checked_mul(micros)) {
-        Some(time) if micros > 0 => Ok(Duration::from_micros(time)),
-        _ => Err(format!("expected a whole number and us, ms, s or min, e.g. 10ms, not \"{text}\"")),
     }
 }

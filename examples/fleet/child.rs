@@ -16,9 +16,13 @@ use tollgate::{
 
 use crate::{
     Outcome,
-    args::{Args, PROVIDER, Policy},
+    args::{Args, PROVIDER},
+    chance::{Cost, Drawn},
     clock::Clock,
-    recorder::{Asked, Recorder},
+    mix::{CLASSES, HIGH, priority},
+    price,
+    recorder::{Noted, Recorder},
+    values::Policy,
 };
 
 /// The longest a loop sleeps after a refusal, and how long where nobody knows better.
@@ -29,6 +33,9 @@ struct Replica {
     url: String,
     number: u32,
     policy: Policy,
+    costs: Vec<Cost>,
+    estimate_off: f64,
+    think: Duration,
     recorder: Recorder,
 }
 
@@ -48,13 +55,17 @@ async fn replica(args: &Args, number: u32) -> Outcome<()> {
     let tollgate = Tollgate::builder().store(store.clone()).provider(args.provider()?).build()?;
     let limiter = tollgate.provider(PROVIDER)?;
     let builder = reqwest::Client::builder().http1_only().no_proxy().tcp_nodelay(true);
-    let client = tollgate.client(builder.pool_max_idle_per_host(args.tasks as usize))?;
+    let tasks = args.tasks_of(number);
+    let client = tollgate.client(builder.pool_max_idle_per_host(tasks.iter().sum::<u32>() as usize))?;
     let recorder = Recorder::new(Clock::new(), args.jitter);
     let replica = Arc::new(Replica {
         http: ClientBuilder::from_client(client).with(recorder.clone()).build(),
         url: format!("{}/hit", upstream.trim_end_matches('/')),
         number,
         policy: args.policy,
+        costs: args.costs.clone(),
+        estimate_off: args.estimate_off,
+        think: args.think,
         recorder: recorder.clone(),
     });
     // Sent after this replica was announced to the store; the answer says that this is done.
@@ -66,21 +77,27 @@ async fn replica(args: &Args, number: u32) -> Outcome<()> {
     say("ready")?;
     go.await?;
 
-    let mut loops: JoinSet<()> = (0..args.tasks).map(|_| replica.clone().work()).collect();
+    let classes = (0..CLASSES).flat_map(|class| std::iter::repeat_n(class, tasks[class] as usize));
+    let mut loops: JoinSet<()> =
+        classes.enumerate().map(|(task, class)| replica.clone().work(task, class)).collect();
     sleep(Duration::from_secs(args.seconds)).await;
     loops.shutdown().await;
     tollgate.shutdown().await;
 
-    let mut tally = std::mem::take(&mut *recorder.tally());
+    let mut tally = recorder.take();
     let counts = limiter.counts();
     (tally.late, tally.hops, tally.redis_calls) = (counts.late, counts.hops, store.calls());
     say(&serde_json::to_string(&tally)?)
 }
 
 impl Replica {
-    async fn work(self: Arc<Self>) {
+    async fn work(self: Arc<Self>, task: usize, class: usize) {
         loop {
-            let Err(error) = self.get().await else { continue };
+            if class == HIGH && !self.think.is_zero() {
+                sleep(self.think.mul_f64(0.5 + fastrand::f64())).await;
+            }
+            let Err(error) = self.get(task, class).await else { continue };
+            self.recorder.give_up(task);
             match Error::find(&error) {
                 Some(error) if error.is_closed() => return,
                 Some(error) if error.is_store() => {
@@ -96,16 +113,25 @@ impl Replica {
         }
     }
 
-    async fn get(&self) -> reqwest_middleware::Result<()> {
-        let asked = Asked(self.recorder.clock.now());
-        let request = self.http.get(&self.url).header("x-pod", self.number).with_extension(asked);
+    async fn get(&self, task: usize, class: usize) -> reqwest_middleware::Result<()> {
+        let drawn = Drawn::new(&self.costs, self.estimate_off);
+        let mut request = self.http.get(&self.url).header("x-pod", self.number).priority(priority(class));
+        for (unit, amount) in &drawn.real.0 {
+            request = request.header(price::header(unit), *amount);
+        }
+        for (unit, amount) in &drawn.booked.0 {
+            request = request.cost(unit, *amount);
+        }
         let request = match self.policy {
             Policy::Wait => request,
             Policy::Reject => request.or_reject(),
             Policy::WaitAtMost(time) => request.wait_at_most(time),
         };
+        let response = request.with_extension(self.recorder.ask(task, class, drawn)).send().await?;
+        let noted = response.extensions().get::<Noted>().copied();
         // A connection whose answer was not read to its end cannot be used again.
-        request.send().await?.bytes().await?;
+        response.bytes().await?;
+        noted.into_iter().for_each(|noted| self.recorder.end(noted));
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::{Error, Write};
 
 use tollgate::Limit;
 
-use crate::{report::Report, trip::Aftermath};
+use crate::{price::REQUESTS, report::Report, trip::Aftermath};
 
 /// Columns up to the quota, and in all.
 const QUOTA: usize = 50;
@@ -15,7 +15,9 @@ pub fn text(report: &Report, limit: &Limit) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = table(&mut out, report)
+        .and_then(|()| classes(&mut out, report))
         .and_then(|()| bars(&mut out, report, limit))
+        .and_then(|()| limits(&mut out, report))
         .and_then(|()| sums(&mut out, report));
     out
 }
@@ -37,10 +39,71 @@ fn table(out: &mut String, report: &Report) -> Result<(), Error> {
     )
 }
 
+/// By priority, if there is more than one.
+fn classes(out: &mut String, report: &Report) -> Result<(), Error> {
+    if report.priorities.len() < 2 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "priority  permits     wait p50    wait p99    wait max  (in slots)               unserved"
+    )?;
+    for class in &report.priorities {
+        writeln!(
+            out,
+            "{:>8}  {:>7}  {:>8.0} ms {:>8.0} ms {:>8.0} ms  ({:.1}, {:.1}, {:.1})  {:>6} ({:.0} ms)",
+            class.priority,
+            class.permits,
+            class.wait_p50_ms,
+            class.wait_p99_ms,
+            class.wait_max_ms,
+            class.wait_p50_slots,
+            class.wait_p99_slots,
+            class.wait_max_slots,
+            class.unserved,
+            class.unserved_max_ms,
+        )?;
+    }
+    writeln!(out)
+}
+
+/// Each by itself, if there is more to be said than of one that counts requests.
+fn limits(out: &mut String, report: &Report) -> Result<(), Error> {
+    if report.limits.len() > 1 || report.limits.iter().any(|limit| limit.unit != REQUESTS) {
+        writeln!(out, "limit                         most in any window, of     429     used")?;
+        for limit in &report.limits {
+            let (most, max) = (limit.most.unwrap_or(0), limit.max);
+            let used = 100.0 * limit.used;
+            writeln!(out, "{:<28} {most:>12} {max:>12}  {:>6}  {used:>5.1} %", limit.limit, limit.refused)?;
+        }
+        writeln!(out)?;
+    }
+    for unit in &report.unsettled {
+        let (booked, real) = (unit.booked, unit.real);
+        writeln!(
+            out,
+            "unsettled {} in flight     {} at most, {} with those on their way to and from the store; {booked} booked, {real} in truth",
+            unit.unit, unit.in_flight, unit.bound
+        )?;
+    }
+    match &report.in_flight {
+        None => Ok(()),
+        Some(calls) => writeln!(
+            out,
+            "calls in flight               {} at most, of {}, {} refused, {:.1} % used",
+            calls.most,
+            calls.max,
+            calls.refused,
+            100.0 * calls.used
+        ),
+    }
+}
+
 /// One row per window after the first arrival, the quota marked.
 fn bars(out: &mut String, report: &Report, limit: &Limit) -> Result<(), Error> {
     let window = limit.window();
-    writeln!(out, "arrivals in each {window:?}, the mark is the quota of {}", limit.max())?;
+    let what = if limit.unit() == REQUESTS { "arrivals" } else { limit.unit() };
+    writeln!(out, "{what} in each {window:?}, the mark is the quota of {}", limit.max())?;
     for (row, count) in report.windows.iter().take(ROWS).enumerate() {
         let filled = (*count as u128 * QUOTA as u128).div_ceil(u128::from(limit.max())) as usize;
         let column = |at: usize| match at {

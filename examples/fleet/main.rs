@@ -8,18 +8,29 @@
 //! This process is upstream and judge; it starts itself once more for each replica.
 
 mod args;
+mod chance;
 mod child;
+mod classes;
 mod clock;
 mod draw;
+mod figures;
+mod flights;
+mod judge;
+mod mix;
+mod place;
 mod plot;
+mod price;
 mod quota;
 mod recorder;
 mod redis;
 mod replicas;
 mod report;
 mod rules;
+mod title;
 mod trip;
+mod unsettled;
 mod upstream;
+mod values;
 
 use std::{env, error::Error, ffi::OsString, process::ExitCode};
 
@@ -48,7 +59,9 @@ fn prove(args: &Args) -> Outcome<()> {
         Some(_) => None,
         None => {
             let quota = Quota::new(args.upstream_kind, &limits);
-            Some(Upstream::start(Rules::new(quota, args.trip, args.redirect_every))?)
+            let rules = Rules::new(quota, args.in_flight, args.trip, args.redirect_every);
+            let units = args.costs.iter().map(|cost| cost.unit.as_str());
+            Some(Upstream::start(rules, units, args.call_time)?)
         }
     };
     let redis = match args.redis {

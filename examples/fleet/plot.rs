@@ -21,23 +21,25 @@ pub fn draw(file: &Path, trace: &[Arrival], limit: &Limit) -> Outcome<()> {
         return Err("nothing has arrived".into());
     };
     let (span, window) = ((last.at - first.at).max(1), nanos(limit.window()));
-    let times: Vec<Nanos> = trace.iter().map(|arrival| arrival.at - first.at).collect();
+    let amount = |arrival: &Arrival| (arrival.at - first.at, arrival.price.of(limit.unit()));
+    let arrivals: Vec<_> = trace.iter().map(amount).collect();
     let quota = limit.max() as f64;
 
     let root = SVGBackend::new(file, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     let (upper, lower) = root.split_vertically(SIZE.1 / 2);
     let title = format!("arrivals in the last {:?} (red: the quota, {})", limit.window(), limit.max());
-    panel(&upper, &title, &rolling(&times, window, span), quota, span)?;
+    panel(&upper, &title, limit.unit(), &rolling(&arrivals, window, span), quota, span)?;
     let bin = (window / 10).max(1);
     let title = format!("arrivals in each {:?} (red: a tenth of the quota)", limit.window() / 10);
-    panel(&lower, &title, &binned(&times, bin), quota / 10.0, span)?;
+    panel(&lower, &title, limit.unit(), &binned(&arrivals, bin), quota / 10.0, span)?;
     Ok(root.present()?)
 }
 
 fn panel(
     area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     title: &str,
+    unit: &str,
     line: &[(f64, f64)],
     quota: f64,
     span: Nanos,
@@ -56,7 +58,7 @@ fn panel(
         .label_style(("sans-serif", 20))
         .axis_desc_style(("sans-serif", 21))
         .x_desc("seconds since the first arrival")
-        .y_desc("requests")
+        .y_desc(unit)
         .x_label_formatter(&|second| format!("{}", (second * 100.0).round() / 100.0))
         .y_label_formatter(&|count| format!("{}", (count * 10.0).round() / 10.0))
         .draw()?;
@@ -66,22 +68,24 @@ fn panel(
 }
 
 /// For each point the most that any window held which ended in its part of the picture.
-fn rolling(times: &[Nanos], window: Nanos, span: Nanos) -> Vec<(f64, f64)> {
+fn rolling(arrivals: &[(Nanos, u64)], window: Nanos, span: Nanos) -> Vec<(f64, f64)> {
     let step = (span / POINTS as u64).max(1);
-    let (mut first, mut next) = (0, 0);
+    let (mut first, mut next, mut sum) = (0, 0, 0);
     let mut line = Vec::with_capacity(POINTS);
     for from in (0..=span).step_by(step as usize) {
-        let expire = |first: &mut usize, now: Nanos| {
-            while times.get(*first).is_some_and(|time| time + window <= now) {
+        let expire = |first: &mut usize, sum: &mut u64, now: Nanos| {
+            while let Some((_, amount)) = arrivals.get(*first).filter(|(time, _)| time + window <= now) {
+                *sum -= amount;
                 *first += 1;
             }
         };
-        expire(&mut first, from);
-        let mut most = next - first;
-        while let Some(time) = times.get(next).filter(|time| **time < from + step) {
-            expire(&mut first, *time);
+        expire(&mut first, &mut sum, from);
+        let mut most = sum;
+        while let Some((time, amount)) = arrivals.get(next).filter(|(time, _)| *time < from + step) {
+            expire(&mut first, &mut sum, *time);
             next += 1;
-            most = most.max(next - first);
+            sum += amount;
+            most = most.max(sum);
         }
         line.push((from as f64 / 1e9, most as f64));
     }
@@ -89,10 +93,10 @@ fn rolling(times: &[Nanos], window: Nanos, span: Nanos) -> Vec<(f64, f64)> {
 }
 
 /// A step for each bin.
-fn binned(times: &[Nanos], bin: Nanos) -> Vec<(f64, f64)> {
-    let mut counts = vec![0u64; times.last().map_or(0, |last| (last / bin) as usize + 1)];
-    for time in times {
-        counts[(time / bin) as usize] += 1;
+fn binned(arrivals: &[(Nanos, u64)], bin: Nanos) -> Vec<(f64, f64)> {
+    let mut counts = vec![0u64; arrivals.last().map_or(0, |(last, _)| (last / bin) as usize + 1)];
+    for (time, amount) in arrivals {
+        counts[(time / bin) as usize] += amount;
     }
     // The last bin is not over yet.
     counts.pop();

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use tollgate::{Limit, LimitKind};
 
+use crate::price::Price;
+
 /// Nanoseconds since the epoch, by the upstream's own clock.
 pub type Nanos = u64;
 
@@ -27,7 +29,20 @@ pub struct Quota {
     latest: Nanos,
 }
 
+/// There is no room in some limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Until there is room in all of them.
+    pub wait: Nanos,
+    pub by: Which,
+}
+
+/// Some of the limits, by their places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Which(u64);
+
 struct Meter {
+    unit: String,
     max: u64,
     window: Nanos,
     state: State,
@@ -35,7 +50,8 @@ struct Meter {
 
 enum State {
     Rolling {
-        accepted: VecDeque<Nanos>,
+        accepted: VecDeque<(Nanos, u64)>,
+        used: u64,
     },
     Fixed {
         index: u64,
@@ -55,20 +71,40 @@ enum State {
     },
 }
 
+impl Which {
+    /// So many limits can be told apart.
+    pub const MOST: usize = 64;
+
+    pub fn add(&mut self, limit: usize) {
+        self.0 |= 1 << limit;
+    }
+
+    pub fn has(self, limit: usize) -> bool {
+        self.0 >> limit & 1 == 1
+    }
+}
+
 impl Quota {
     pub fn new(kind: UpstreamKind, limits: &[Limit]) -> Self {
         Self { meters: limits.iter().map(|limit| Meter::new(kind, limit)).collect(), latest: 0 }
     }
 
     /// A request. It counts under every limit, or under none and is told how long to wait.
-    pub fn arrive(&mut self, now: Nanos) -> Result<(), Nanos> {
+    pub fn arrive(&mut self, now: Nanos, price: &Price) -> Result<(), Refusal> {
         self.latest = self.latest.max(now);
         let now = self.latest;
-        let wait = self.meters.iter_mut().map(|meter| meter.wait(now)).max().unwrap_or(0);
-        if wait > 0 {
-            return Err(wait);
+        let mut refusal = Refusal { wait: 0, by: Which::default() };
+        for (at, meter) in self.meters.iter_mut().enumerate() {
+            let wait = meter.wait(now, price.of(&meter.unit));
+            if wait > 0 {
+                refusal.wait = refusal.wait.max(wait);
+                refusal.by.add(at);
+            }
         }
-        self.meters.iter_mut().for_each(|meter| meter.count(now));
+        if refusal.wait > 0 {
+            return Err(refusal);
+        }
+        self.meters.iter_mut().for_each(|meter| meter.count(now, price.of(&meter.unit)));
         Ok(())
     }
 }
@@ -77,7 +113,7 @@ impl Meter {
     fn new(kind: UpstreamKind, limit: &Limit) -> Self {
         let (max, window) = (limit.max(), Nanos::try_from(limit.window().as_nanos()).unwrap_or(Nanos::MAX));
         let state = match kind {
-            UpstreamKind::Rolling => State::Rolling { accepted: VecDeque::new() },
+            UpstreamKind::Rolling => State::Rolling { accepted: VecDeque::new(), used: 0 },
             UpstreamKind::Fixed => State::Fixed { index: 0, count: 0 },
             UpstreamKind::Counter => State::Counter { index: 0, before: 0, count: 0 },
             UpstreamKind::Bucket => {
@@ -86,26 +122,34 @@ impl Meter {
                 State::Bucket { size, level: size, at: 0 }
             }
         };
-        Self { max, window, state }
+        Self { unit: limit.unit().to_owned(), max, window, state }
     }
 
-    /// Moves on to `now`; how long until one more fits, 0: it does.
-    fn wait(&mut self, now: Nanos) -> Nanos {
+    /// Moves on to `now`; how long until so much more fits, 0: it does. What never will is told some wait.
+    fn wait(&mut self, now: Nanos, amount: u64) -> Nanos {
         let (max, window) = (self.max, self.window);
         let elapsed = now % window;
         match &mut self.state {
-            State::Rolling { accepted } => {
-                while accepted.front().is_some_and(|first| now - first >= window) {
+            State::Rolling { accepted, used } => {
+                while let Some((_, count)) = accepted.front().filter(|(first, _)| now - first >= window) {
+                    *used -= count;
                     accepted.pop_front();
                 }
-                let full = accepted.len() as u64 >= max;
-                accepted.front().filter(|_| full).map_or(0, |first| first + window - now)
+                let mut over = (*used + amount).saturating_sub(max);
+                // Until enough of the oldest are out.
+                for (at, count) in accepted.iter() {
+                    if over > 0 && over <= *count {
+                        return at + window - now;
+                    }
+                    over = over.saturating_sub(*count);
+                }
+                if over > 0 { window } else { 0 }
             }
             State::Fixed { index, count } => {
                 if *index != now / window {
                     (*index, *count) = (now / window, 0);
                 }
-                if *count < max { 0 } else { window - elapsed }
+                if *count + amount <= max { 0 } else { window - elapsed }
             }
             State::Counter { index, before, count } => {
                 match (now / window).saturating_sub(*index) {
@@ -114,26 +158,28 @@ impl Meter {
                     _ => (*before, *count) = (0, 0),
                 }
                 *index = now / window;
-                if *count < max {
-                    faded(*before, max - *count - 1, window).saturating_sub(elapsed)
-                } else {
-                    window - elapsed + faded(*count, max - 1, window)
+                match max.checked_sub(*count + amount) {
+                    Some(room) => faded(*before, room, window).saturating_sub(elapsed),
+                    None => window - elapsed + faded(*count, max.saturating_sub(amount), window),
                 }
             }
             State::Bucket { size, level, at } => {
                 let refill = u128::from(now - *at) * u128::from(max);
                 (*level, *at) = ((*level + refill).min(*size), now);
-                let missing = u128::from(window).saturating_sub(*level);
+                let missing = (u128::from(amount) * u128::from(window)).saturating_sub(*level);
                 missing.div_ceil(u128::from(max)) as Nanos
             }
         }
     }
 
-    fn count(&mut self, now: Nanos) {
+    fn count(&mut self, now: Nanos, amount: u64) {
         match &mut self.state {
-            State::Rolling { accepted } => accepted.push_back(now),
-            State::Fixed { count, .. } | State::Counter { count, .. } => *count += 1,
-            State::Bucket { level, .. } => *level -= u128::from(self.window),
+            State::Rolling { accepted, used } => {
+                accepted.push_back((now, amount));
+                *used += amount;
+            }
+            State::Fixed { count, .. } | State::Counter { count, .. } => *count += amount,
+            State::Bucket { level, .. } => *level -= u128::from(amount) * u128::from(self.window),
         }
     }
 }

@@ -1,16 +1,22 @@
 //! The numbers: what arrived, who got how much, how long it took.
 
-use std::{collections::VecDeque, ops::Range, time::Duration};
+use std::ops::Range;
 
 use serde::Serialize;
 use tollgate::Limit;
 
 use crate::{
-    args::{Args, Policy},
+    args::Args,
+    classes::{Class, classes},
     clock::{Nanos, nanos},
+    figures::{Spread, jain, rate, spread, wait, wait_ratio, windows},
+    flights::InFlight,
+    judge::{Judged, Seen, most_within},
+    quota::Which,
     recorder::{Sent, Tally},
     rules::Page,
     trip::{Aftermath, Attempt},
+    unsettled::{Guess, Unsettled},
     upstream::{Arrival, Log},
 };
 
@@ -31,9 +37,10 @@ pub struct Report {
     pub redirects: usize,
     /// How many arrived where that led.
     pub landed: usize,
-    /// The most arrivals in any window, accepted or not; unknown of a foreign upstream.
-    pub max_in_window: Option<usize>,
-    /// Accepted, of what the limits allow from the first arrival to the last.
+    /// The most arrivals in any window of the first limit, in its unit, accepted or not; unknown of a foreign
+    /// upstream.
+    pub max_in_window: Option<u64>,
+    /// Accepted, of what the tightest limit allows from the first arrival to the last.
     pub utilization: f64,
     /// Of what the replicas got accepted: 1 is even, 1/replicas is all for one.
     pub jain: f64,
@@ -47,10 +54,17 @@ pub struct Report {
     pub spread: Option<Spread>,
     /// p99 of the waits after two windows, over the time in which a full queue is served.
     pub wait_ratio: Option<f64>,
-    /// The most permits handed out in any window. Fewer than arrived: the rest bunched up on the way.
-    pub max_granted_in_window: usize,
-    /// Arrivals in each window after the first arrival.
-    pub windows: Vec<usize>,
+    /// The most permits handed out in any such window. Fewer than arrived: the rest bunched up on the way.
+    pub max_granted_in_window: u64,
+    /// Each limit by itself.
+    pub limits: Vec<Judged>,
+    /// Of each unit of which estimates were off.
+    pub unsettled: Vec<Unsettled>,
+    /// If the upstream counts calls in flight.
+    pub in_flight: Option<InFlight>,
+    pub priorities: Vec<Class>,
+    /// Arrivals in each window after the first arrival, in the unit of the first limit.
+    pub windows: Vec<u64>,
 }
 
 #[derive(Serialize)]
@@ -63,26 +77,19 @@ pub struct Part {
     pub wait_p99_ms: f64,
 }
 
-/// Permits per fortieth of a window, from the third window on.
-#[derive(Serialize)]
-pub struct Spread {
-    pub bins: usize,
-    pub min: usize,
-    pub mean: f64,
-    pub max: usize,
-    /// In permits.
-    pub worst_deviation: f64,
-}
-
 impl Report {
     /// Also returns the arrivals in the order of time. A foreign upstream tells none: they are then what the
     /// replicas have sent.
     pub fn new(args: &Args, limits: &[Limit], tallies: &[Tally], log: Option<Log>) -> (Self, Vec<Arrival>) {
         let own = log.is_some();
-        let Log { arrivals: mut trace, redirects, trip } =
-            log.unwrap_or_else(|| Log { arrivals: as_sent(tallies), redirects: 0, trip: None });
+        let Log { arrivals: mut trace, redirects, trip, in_flight } = log.unwrap_or_else(|| Log {
+            arrivals: as_sent(tallies),
+            redirects: 0,
+            trip: None,
+            in_flight: None,
+        });
         trace.sort_by_key(|arrival| arrival.at);
-        let window = nanos(limits[0].window());
+        let (window, unit) = (nanos(limits[0].window()), limits[0].unit());
         let mut granted: Vec<&Sent> = tallies.iter().flat_map(|tally| &tally.permits).collect();
         granted.sort_by_key(|sent| sent.granted);
         let total = |count: fn(&Tally) -> u64| tallies.iter().map(count).sum();
@@ -98,6 +105,10 @@ impl Report {
         let settled = granted.first().map_or(0, |first| first.granted + 2 * window);
         let late_start = granted.partition_point(|sent| sent.granted < settled);
         let steady = &granted[late_start..];
+        // Who began to wait before that has the cold burst's idle window in its wait.
+        let begun = steady.iter().copied().filter(|sent| sent.granted - sent.waited >= settled);
+        let begun: Vec<_> = begun.collect();
+        let judged = judged(limits, &trace, own);
         let in_trip = |arrival: &Arrival| trip.as_ref().is_some_and(|trip| trip.contains(&arrival.at));
         let report = Self {
             replicas: args.replicas,
@@ -107,11 +118,12 @@ impl Report {
             rejected: total(|tally| tally.rejected),
             upstream_429: trace.iter().filter(|arrival| !arrival.accepted).count(),
             upstream_429_outside_trip: trace.iter().filter(|one| !one.accepted && !in_trip(one)).count(),
-            trip: trip.clone().map(|trip| aftermath(trip, tallies, &trace, limits)),
+            trip: trip.clone().map(|trip| aftermath(trip, tallies, &trace, rate(args, limits))),
             redirects,
             landed: trace.iter().filter(|arrival| arrival.page == Page::Landed).count(),
-            max_in_window: own.then(|| most_within(trace.iter().map(|arrival| arrival.at), window)),
-            utilization: utilization(&trace, limits),
+            max_in_window: own
+                .then(|| most_within(trace.iter().map(|one| (one.at, one.price.of(unit))), window)),
+            utilization: judged.iter().map(|limit| limit.used).fold(0.0, f64::max),
             jain: jain(&trace, tallies.len()),
             redis_calls: total(|tally| tally.redis_calls),
             late: total(|tally| tally.late),
@@ -121,9 +133,16 @@ impl Report {
             store_errors: total(|tally| tally.store_errors),
             send_errors: total(|tally| tally.send_errors),
             spread: spread(trace.iter().map(|arrival| arrival.at), window),
-            wait_ratio: wait_ratio(args, steady, settled),
-            max_granted_in_window: most_within(granted.iter().map(|sent| sent.granted), window),
-            windows: windows(&trace, window),
+            wait_ratio: wait_ratio(args, steady, &begun, settled),
+            max_granted_in_window: most_within(
+                granted.iter().map(|sent| (sent.granted, sent.real.of(unit))),
+                window,
+            ),
+            limits: judged,
+            unsettled: unsettled(args, tallies),
+            in_flight,
+            priorities: classes(args, tallies, &begun, rate(args, limits)),
+            windows: windows(&trace, &limits[0]),
         };
         (report, trace)
     }
@@ -132,100 +151,48 @@ impl Report {
 fn as_sent(tallies: &[Tally]) -> Vec<Arrival> {
     let mut trace = Vec::new();
     for (pod, tally) in tallies.iter().enumerate() {
-        let answered = tally.permits.iter().filter_map(|sent| Some((sent.sent?, sent.status?)));
-        let arrival = |(at, status)| Arrival { at, pod, page: Page::Hit, accepted: status != 429 };
-        trace.extend(answered.map(arrival));
+        let arrival = |sent: &Sent| {
+            let (at, accepted, price) = (sent.sent?, sent.status? != 429, sent.real.clone());
+            Some(Arrival { at, pod, page: Page::Hit, price, accepted, by: Which::default() })
+        };
+        trace.extend(tally.permits.iter().filter_map(arrival));
     }
     trace
 }
 
-fn aftermath(trip: Range<Nanos>, tallies: &[Tally], trace: &[Arrival], limits: &[Limit]) -> Aftermath {
+fn judged(limits: &[Limit], trace: &[Arrival], own: bool) -> Vec<Judged> {
+    let judge = |(at, limit): (usize, &Limit)| {
+        let seen = |one: &Arrival| Seen {
+            at: one.at,
+            amount: one.price.of(limit.unit()),
+            accepted: one.accepted,
+            refused: one.by.has(at),
+        };
+        let judged = Judged::new(limit, &trace.iter().map(seen).collect::<Vec<_>>());
+        Judged { most: judged.most.filter(|_| own), ..judged }
+    };
+    limits.iter().enumerate().map(judge).collect()
+}
+
+fn unsettled(args: &Args, tallies: &[Tally]) -> Vec<Unsettled> {
+    let unit = |unit: &str| {
+        // What is refused takes nothing.
+        let sent = tallies.iter().flat_map(|tally| &tally.permits).filter(|one| one.status != Some(429));
+        let guess = |one: &Sent| {
+            let (booked, real) = (one.booked.of(unit), one.real.of(unit));
+            Some(Guess { granted: one.granted, sent: one.sent?, ended: one.ended, booked, real })
+        };
+        Unsettled::new(unit, &sent.filter_map(guess).collect::<Vec<_>>())
+    };
+    let costs = args.costs.iter().filter(|_| args.settles());
+    costs.map(|cost| unit(&cost.unit)).collect()
+}
+
+fn aftermath(trip: Range<Nanos>, tallies: &[Tally], trace: &[Arrival], rate: f64) -> Aftermath {
     let attempt = |one: &Sent| {
         Some(Attempt { sent: one.sent?, refused: one.answered.filter(|_| one.status == Some(429)) })
     };
     let attempts: Vec<_> = tallies.iter().flat_map(|tally| &tally.permits).filter_map(attempt).collect();
     let arrivals: Vec<_> = trace.iter().map(|arrival| (arrival.at, arrival.accepted)).collect();
-    let rate = |limit: &Limit| limit.max() as f64 / limit.window().as_secs_f64();
-    let tightest = limits.iter().map(rate).fold(f64::INFINITY, f64::min);
-    Aftermath::new(trip, &attempts, &arrivals, tightest)
-}
-
-/// Windows are half-open, so what is exactly one window apart is never in the same.
-fn most_within(times: impl Iterator<Item = Nanos>, window: Nanos) -> usize {
-    let (mut inside, mut most) = (VecDeque::new(), 0);
-    for time in times {
-        inside.push_back(time);
-        while inside.front().is_some_and(|first| time - first >= window) {
-            inside.pop_front();
-        }
-        most = most.max(inside.len());
-    }
-    most
-}
-
-fn utilization(trace: &[Arrival], limits: &[Limit]) -> f64 {
-    let (Some(first), Some(last)) = (trace.first(), trace.last()) else { return 0.0 };
-    let span = Duration::from_nanos(last.at - first.at);
-    // All of a window's quota may come at once, however short the run.
-    let allowed = |limit: &Limit| limit.max() as f64 * span.div_duration_f64(limit.window()).max(1.0);
-    let least = limits.iter().map(allowed).fold(f64::INFINITY, f64::min);
-    let accepted = trace.iter().filter(|arrival| arrival.accepted).count();
-    accepted as f64 / least
-}
-
-fn jain(trace: &[Arrival], replicas: usize) -> f64 {
-    let mut parts = vec![0.0; replicas];
-    for arrival in trace.iter().filter(|arrival| arrival.accepted) {
-        if let Some(part) = parts.get_mut(arrival.pod) {
-            *part += 1.0;
-        }
-    }
-    let (sum, squares) = (parts.iter().sum::<f64>(), parts.iter().map(|part| part * part).sum::<f64>());
-    if squares > 0.0 { sum * sum / (replicas as f64 * squares) } else { 0.0 }
-}
-
-fn windows(trace: &[Arrival], window: Nanos) -> Vec<usize> {
-    let mut counts = Vec::new();
-    for arrival in trace {
-        let at = ((arrival.at - trace[0].at) / window) as usize;
-        counts.resize(counts.len().max(at + 1), 0);
-        counts[at] += 1;
-    }
-    counts
-}
-
-fn spread(arrivals: impl Iterator<Item = Nanos> + Clone, window: Nanos) -> Option<Spread> {
-    let width = (window / 40).max(1);
-    let from = arrivals.clone().next()? + 2 * window;
-    let bins = (arrivals.clone().last()?.checked_sub(from)? / width) as usize;
-    let mut counts = vec![0usize; bins];
-    for at in arrivals.filter(|&at| at >= from) {
-        // What is in the last, unfinished bin is left out.
-        if let Some(count) = counts.get_mut(((at - from) / width) as usize) {
-            *count += 1;
-        }
-    }
-    let (min, max) = (*counts.iter().min()?, *counts.iter().max()?);
-    let mean = counts.iter().sum::<usize>() as f64 / bins as f64;
-    Some(Spread { bins, min, mean, max, worst_deviation: (mean - min as f64).max(max as f64 - mean) })
-}
-
-fn wait_ratio(args: &Args, steady: &[&Sent], from: Nanos) -> Option<f64> {
-    let seconds = (steady.last()?.granted - from) as f64 / 1e9;
-    if args.policy == Policy::Reject || seconds <= 0.0 {
-        return None;
-    }
-    let full_queue = f64::from(args.tasks * args.replicas);
-    let served_in_ms = full_queue / (steady.len() as f64 / seconds) * 1e3;
-    // Who began to wait before that has the cold burst's idle window in its wait.
-    let begun = steady.iter().filter(|sent| sent.granted - sent.waited >= from);
-    Some(wait(begun.copied(), 0.99) / served_in_ms)
-}
-
-/// A quantile of the waits, in milliseconds; 0 if there are none.
-fn wait<'a>(permits: impl IntoIterator<Item = &'a Sent>, part: f64) -> f64 {
-    let mut waits: Vec<Nanos> = permits.into_iter().map(|sent| sent.waited).collect();
-    waits.sort_unstable();
-    let rank = (waits.len() as f64 * part).ceil() as usize;
-    waits.get(rank.saturating_sub(1)).map_or(0.0, |wait| *wait as f64 / 1e6)
+    Aftermath::new(trip, &attempts, &arrivals, rate)
 }
