@@ -90,6 +90,7 @@ mod limit;
 mod limiter;
 #[cfg(feature = "middleware")]
 mod middleware;
+mod permit;
 mod price;
 mod provider;
 mod scope;
@@ -111,7 +112,8 @@ pub use {
     error::{ConfigError, Error, Reason, Refusal},
     gate::Priority,
     limit::{Kind as LimitKind, Limit, LimitError, Reset, Weekday},
-    limiter::{Acquire, Counts, LimitPeek, Limiter, Peek, Permit},
+    limiter::{Acquire, Counts, LimitPeek, Limiter, Peek},
+    permit::Permit,
     provider::Provider,
     scope::Scope,
     store::{MemoryStore, StoreError},

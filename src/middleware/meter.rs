@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use reqwest::{Request, Response};
 
 use super::body::{Answer, Keep, watch};
-use crate::{flight::Flight, limiter::Permit, price::Price, provider::Provider};
+use crate::{flight::Flight, permit::Permit, price::Price, provider::Provider};
 
 type Estimate = Arc<dyn Fn(&Request) -> u64 + Send + Sync>;
 type Real = Arc<dyn Fn(&Answer<'_>) -> Option<u64> + Send + Sync>;

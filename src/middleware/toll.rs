@@ -7,7 +7,7 @@ use std::{
 
 use reqwest::Response;
 
-use crate::{error::Error, limit::Limit, limiter::Permit};
+use crate::{error::Error, limit::Limit, permit::Permit};
 
 /// What it took to get a request through: an extension of each response that a provider's gate let pass.
 ///

@@ -16,7 +16,7 @@ use crate::{
     flight::Flight,
     gate::{Ask, Patience},
     lane::{Fare, Lane, Mode},
-    limiter::Permit,
+    permit::Permit,
     price::{CALLS, Price, REQUESTS},
     scope::Target,
     terms::Wait,
