@@ -3,8 +3,9 @@
 -- KEYS     the control hash; what the member was told; then for each limit its hash, its crowd, its far slots, and
 --          of a rolling one its log
 -- ARGV     now       empty: the server's clock; else microseconds since the epoch
---          limits    count, (name, text, watched, kind, numbers)*; watched (0 or 1): the control hash tells until
---                    when its key must be there; the numbers of a kind:
+--          limits    count, (name, text, watched, reserve, kind, numbers)*; watched (0 or 1): the control hash tells
+--                    until when its key must be there; reserve: what the lowest class leaves to others, while there
+--                    is somebody of the highest; the numbers of a kind:
 --                    rolling:  max, span, cell, slack, paced (0 or 1)
 --                    bucket:   capacity, tokens, period, cell
 --                    calendar: max, guard, resets: count, (moment)*

@@ -35,6 +35,7 @@ pub struct Outline {
     pub scopes: Routes,
     pub queue: usize,
     pub ageing: Micros,
+    pub headroom: u8,
     pub warn_after: Duration,
     pub store: Arc<dyn Store>,
     pub clock: Clock,
@@ -181,7 +182,7 @@ impl Outline {
     fn gate(&self, scope: &ScopeId) -> Arc<Gate> {
         let states = self.limits.iter().zip(self.scopes.states(scope));
         let counted = states.filter_map(|((limit, scope), state)| {
-            let counted = Counted::from(limit.clone());
+            let counted = Counted { headroom: self.headroom, ..Counted::from(limit.clone()) };
             match state {
                 State::Elsewhere => None,
                 State::Whole => Some(counted),

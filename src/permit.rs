@@ -70,7 +70,7 @@ impl Permit {
     /// What the request really cost is known: the difference to what was booked is charged or given back. Units
     /// that are not named stay as they were booked. More than was left of a limit is a debt, which later calls wait
     /// for; it is never above the limit once more, what is beyond that is let off. A window that is over by now is
-    /// not changed. A permit that is never settled stays as it was booked.
+    /// not changed; a bucket takes a debt whenever it is told, and gives back only what nothing was charged after. A permit that is never settled stays as it was booked.
     ///
     /// # Errors
     /// When no limit counts one of the units; nothing is changed then.
@@ -89,11 +89,22 @@ impl Permit {
     /// # }
     /// ```
     pub fn settle<'a>(self, real: impl IntoIterator<Item = (&'a str, u64)>) -> Result<(), Error> {
+        let price = self.price(real)?;
+        self.settle_at(&price);
+        Ok(())
+    }
+
+    /// What was told, if its units are known.
+    pub(crate) fn price<'a>(&self, real: impl IntoIterator<Item = (&'a str, u64)>) -> Result<Price, Error> {
         let mut price = Price::default();
         for (unit, amount) in real {
             self.lane.check_unit(unit)?;
             price.set(unit, amount);
         }
+        Ok(price)
+    }
+
+    pub(crate) fn settle_at(self, price: &Price) {
         if let Some(booked) = &self.booked {
             let counted = self.gate.quota.limits().zip(booked.booked.costs.iter());
             // A place in flight is held or not, whatever the call has cost.
@@ -104,7 +115,6 @@ impl Permit {
             });
             self.gate.settle(booked, change.collect());
         }
-        Ok(())
     }
 
     #[cfg(feature = "middleware")]

@@ -32,6 +32,7 @@ pub struct Provider {
     pub(crate) max_wait: Option<Duration>,
     pub(crate) queue: usize,
     pub(crate) ageing: Duration,
+    pub(crate) headroom: u8,
     pub(crate) ceiling: Option<NonZeroU32>,
     pub(crate) warn_after: Duration,
     pub(crate) observe: bool,
@@ -49,6 +50,7 @@ impl Provider {
             max_wait: None,
             queue: 1_000,
             ageing: Duration::from_secs(60),
+            headroom: 0,
             ceiling: None,
             warn_after: Duration::from_secs(10),
             observe: false,
@@ -120,6 +122,14 @@ impl Provider {
         self
     }
 
+    /// So many percent of each window or bucket are left to others by calls of low priority, while a high one was seen
+    /// within a minute by any replica: a burst of high calls then finds room. From 0, the default, to 90. Without high
+    /// ones a batch has the full rate.
+    pub fn headroom(mut self, percent: u8) -> Self {
+        self.headroom = percent;
+        self
+    }
+
     /// The most that one replica asks for, in permits (by cost) a second, and at once. It stands before the
     /// shared quota, so that a runaway loop takes neither all of it nor the store's time. Default: none.
     pub fn ceiling(mut self, per_second: NonZeroU32) -> Self {
@@ -152,6 +162,12 @@ impl Provider {
         }
         if self.limits.is_empty() {
             return Err(ConfigError(format!("provider \"{name}\" has no limit: add one with `.limit(..)`")));
+        }
+        if self.headroom > 90 {
+            return Err(ConfigError(format!(
+                "provider \"{name}\": a headroom of {} % leaves too little to low priorities: use 0 to 90",
+                self.headroom
+            )));
         }
         for (at, (limit, scope)) in self.limits.iter().enumerate() {
             if let Rule::Bucket(bucket) = rule(limit, 0)

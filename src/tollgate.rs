@@ -165,6 +165,7 @@ fn open(provider: Provider, mode: Mode, clock: &Clock, store: Arc<dyn Store>) ->
         provider: provider.name.as_str().into(),
         queue: provider.queue,
         ageing: micros(provider.ageing),
+        headroom: provider.headroom,
         warn_after: provider.warn_after,
         store,
         clock: clock.clone(),

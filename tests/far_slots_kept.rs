@@ -123,3 +123,25 @@ fn nothing_is_noted_while_nobody_goes_first() {
     let high = fleet.want(2_000, 4, 0, 1).expect("a slot");
     assert!(high.slot > far.slot, "so nobody takes it: {} and {}", high.slot, far.slot);
 }
+
+#[test]
+fn the_lowest_class_leaves_no_room_for_a_burst() {
+    let fleet = |reserve| {
+        let mut fleet = Fleet::new(vec![Rule::rolling(10, MINUTE, 0, false)]);
+        fleet.limits[0].reserve = reserve;
+        fleet
+    };
+    let free = |fleet: &mut Fleet, class| {
+        let booked = fleet.want(1_000, 5, class, 1);
+        booked.is_some_and(|booked| booked.slot == EPOCH + 1_000)
+    };
+    let mut with = fleet(3);
+    assert!((0..10).all(|_| free(&mut with, 2)), "alone it has everything");
+    let mut with = fleet(3);
+    with.want(0, 4, 0, 1).expect("free");
+    assert_eq!((0..10).filter(|_| free(&mut with, 2)).count(), 6, "of ten one is taken and three are left");
+    assert!((0..3).all(|_| free(&mut with, 0)) && !free(&mut with, 0));
+    let mut with = fleet(3);
+    with.want(0, 4, 0, 1).expect("free");
+    assert_eq!((0..10).filter(|_| free(&mut with, 1)).count(), 9, "the usual class leaves nothing");
+}

@@ -3,6 +3,8 @@
 
 #![cfg(feature = "middleware")]
 
+#[path = "support/far.rs"]
+mod far;
 #[cfg(feature = "redis")]
 #[path = "support/redis.rs"]
 mod redis_server;
@@ -15,23 +17,16 @@ mod support;
 #[path = "support/upstream.rs"]
 mod upstream;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    future::IntoFuture,
-    num::NonZeroU32,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{future::IntoFuture, num::NonZeroU32, sync::Arc, time::Duration};
 
+use far::Far;
 use scopes::{OTHER_URL, SEARCH, SEARCH_URL, left, limit, memory, ms, on, scoped};
 use stack::ours;
 use support::Watch;
 use tokio::task::JoinHandle;
 use tollgate::{
-    Acquire, Error, Limiter, MemoryStore, Provider, Reason, RequestBuilderExt, Scope, Toll, Tollgate,
-    ledger::{Answer, Call, Micros, Peek},
+    Acquire, Error, Limiter, Provider, Reason, RequestBuilderExt, Scope, Toll, Tollgate,
     reqwest_middleware::RequestBuilder,
-    store::{Bell, Pending, Quota, Store},
 };
 use upstream::{Canned, fine, refuse};
 
@@ -86,6 +81,32 @@ async fn a_pause_stops_one_gate_or_not_those_that_come_during_it() {
     assert_eq!(canned.seen().len(), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn only_the_store_tells_a_gate_of_a_pause() {
+    let store = Arc::new(Far::default());
+    let (_tollgate, limiter) = on(&store, provider());
+    for call in calls(&limiter) {
+        call.or_reject().await.expect("the first of its state");
+    }
+    let waiting = calls(&limiter).map(|call| tokio::spawn(call.wait_at_most(ms(70_000)).into_future()));
+    let [search, blue, red, free] = waiting;
+    free.await.expect("no panic").expect("nothing limits it");
+    tokio::time::sleep(ms(10)).await;
+    // Who cannot wait for its end is told at once, however long the store takes to hear of it.
+    store.takes(&[ms(5_000); 8]);
+    let watch = Watch::start();
+    let pausing = limiter.pause(ms(100_000));
+    let told = async {
+        for caller in [search, blue, red] {
+            let error = caller.await.expect("no panic").expect_err("paused for longer than it would wait");
+            assert_eq!((reason(&error), error.retry_after()), (Some(Reason::Paused), Some(ms(100_000))));
+        }
+        assert_eq!(watch.read(), ms(0));
+    };
+    tokio::join!(pausing, told).0.expect("stored");
+    assert_eq!(watch.read(), ms(5_000));
+}
+
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn another_replica_hears_of_a_pause_at_one_gate() {
@@ -107,45 +128,6 @@ async fn another_replica_hears_of_a_pause_at_one_gate() {
         assert_eq!(reason(&error), Some(Reason::Paused), "{error}");
         assert!(error.retry_after() > Some(Duration::from_secs(500)), "{error}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_that_no_limit_counts_is_held_up_or_flies_through_a_pause() {
-    let (_store, tollgate, limiter) = memory(provider());
-    let canned = Canned::new(|_, _| fine());
-    let http = canned.behind(&tollgate);
-    let get = || http.get(OTHER_URL).cost("requests", 1_000);
-    for _ in 0..100 {
-        let response = get().or_reject().send().await.expect("nothing limits it");
-        let toll = Toll::of(&response).expect("a toll");
-        assert_eq!((toll.limit(), toll.remaining(), toll.waited()), (None, None, ms(0)));
-    }
-    let permit = limiter.acquire().cost("requests", 1_000).await.expect("nothing limits it");
-    assert_eq!((permit.limit(), permit.remaining(), permit.cost("requests")), (None, None, 0));
-    permit.settle([("requests", 5)]).expect("known");
-    limiter.pause(ms(4_000)).await.expect("in memory");
-    let response = get().send().await.expect("after the pause");
-    assert_eq!(Toll::of(&response).expect("a toll").waited(), ms(4_000));
-    assert_eq!(canned.times().last(), Some(&ms(4_000)));
-}
-
-#[cfg(feature = "redis")]
-#[tokio::test]
-async fn a_script_cannot_count_in_no_limit() {
-    let redis = redis_server::PrivateRedis::start();
-    let store = Arc::new(tollgate::RedisStore::new(&redis.url()).expect("a URL").timeout(ms(10_000)));
-    let (tollgate, limiter) = on(&store, provider());
-    for ask in [limiter.acquire().or_reject(), limiter.acquire().cost("requests", 7)] {
-        let permit = ask.await.expect("nothing limits it");
-        assert_eq!((permit.limit(), permit.remaining()), (None, None));
-        permit.give_back();
-    }
-    let callers: Vec<_> = (0..50).map(|_| tokio::spawn(limiter.acquire().into_future())).collect();
-    for caller in callers {
-        caller.await.expect("no panic").expect("nothing limits it");
-    }
-    tollgate.shutdown().await;
-    assert!(limiter.peek().await.expect("a look").limits.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,74 +172,10 @@ async fn each_gate_has_a_ceiling_of_its_own() {
     red.or_reject().await.expect("half a second later there is one more");
 }
 
-/// A store far away, which notes who says what.
-#[derive(Default)]
-struct Noting {
-    memory: MemoryStore,
-    /// The next trips take so long, half of it there, half of it back; then none takes any time.
-    trips: Mutex<VecDeque<Duration>>,
-    /// By member: how often it was heard of before its goodbyes, and how many of these there were.
-    heard: Mutex<BTreeMap<u64, (usize, usize)>>,
-}
-
-impl Noting {
-    fn note(&self, call: &Call) {
-        let mut heard = self.heard.lock().expect("no panic");
-        let (calls, goodbyes) = heard.entry(call.member).or_default();
-        *if call.goodbye { goodbyes } else { calls } += 1;
-    }
-}
-
-impl Store for Noting {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
-        Box::pin(async move {
-            let trip = self.trips.lock().expect("no panic").pop_front().unwrap_or_default();
-            tokio::time::sleep(trip / 2).await;
-            let answer = self.memory.book(quota, call).await;
-            self.note(call);
-            tokio::time::sleep(trip / 2).await;
-            answer
-        })
-    }
-
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
-        self.memory.pause(quota, time)
-    }
-
-    fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {
-        self.memory.peek(quota)
-    }
-
-    fn listen(&self, quota: &Quota, member: u64) -> Option<Bell> {
-        self.memory.listen(quota, member)
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_no_limit_counts_comes_too_late_for_it() {
-    let trips = [10, 40, 10, 44, 50, 12].map(ms);
-    let store = Arc::new(Noting { trips: Mutex::new(trips.into()), ..Noting::default() });
-    let (_tollgate, limiter) = on(&store, provider());
-    tokio::time::sleep(ms(100)).await;
-    for trip in &trips[1..] {
-        let permit = limiter.acquire().or_reject().await.unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(permit.waited(), *trip);
-    }
-    assert_eq!(limiter.counts().late, 0);
-    let heard = store.heard.lock().expect("no panic").values().map(|(calls, _)| calls).sum::<usize>();
-    assert_eq!(heard, trips.len(), "the greeting, and one for each");
-    store.trips.lock().expect("no panic").push_back(ms(40));
-    let error = limiter.acquire().wait_at_most(ms(10)).await.expect_err("the store takes longer");
-    assert_eq!(
-        (reason(&error), error.refusal().and_then(|refusal| refusal.limit())),
-        (Some(Reason::Limited), None)
-    );
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_gate_stays_behind_when_the_others_leave() {
     for word in [true, false] {
-        let store = Arc::new(Noting::default());
+        let store = Arc::new(Far::default());
         let (tollgate, limiter) = on(&store, provider());
         for call in calls(&limiter) {
             call.or_reject().await.expect("the first of its state");
@@ -267,7 +185,12 @@ async fn a_gate_stays_behind_when_the_others_leave() {
         free.await.expect("no panic").expect("nothing limits it");
         tokio::time::sleep(ms(10)).await;
         if word {
-            tollgate.shutdown().await;
+            // The usual gate is the first to leave: the others take longer.
+            store.takes(&[2, 40, 60, 80].map(ms));
+            let leaving = tokio::time::timeout(ms(10_000), tollgate.shutdown());
+            leaving.await.expect("every gate leaves");
+            let goodbyes: usize = store.heard().values().map(|(_, goodbyes)| goodbyes).sum();
+            assert_eq!(goodbyes, 4, "a gate that leaves later than the shutdown");
             for waiting in [search, blue, red] {
                 assert!(waiting.await.expect("no panic").expect_err("shut down").is_closed());
             }
@@ -280,7 +203,7 @@ async fn a_gate_stays_behind_when_the_others_leave() {
             drop((tollgate, limiter));
         }
         tokio::time::sleep(ms(10)).await;
-        let heard = store.heard.lock().expect("no panic").clone();
+        let heard = store.heard();
         let spoke = heard.values().filter(|(calls, _)| *calls > 0);
         assert_eq!(spoke.clone().count(), 4, "{heard:?}");
         assert!(spoke.into_iter().all(|(_, goodbyes)| *goodbyes == 1), "a word: {word}, {heard:?}");

@@ -10,7 +10,7 @@ mod support;
 #[path = "support/upstream.rs"]
 mod upstream;
 
-use std::sync::Arc;
+use std::{future::IntoFuture, sync::Arc};
 
 use scopes::{left, on, plain, rest, scoped};
 use tollgate::{
@@ -137,4 +137,28 @@ async fn an_attempt_counts_where_the_last_one_was_led_to() {
         lefts.push(left(&store, "9/h", route).await);
     }
     assert_eq!(lefts, [7, 7, 9, 9]);
+}
+
+#[tokio::test]
+async fn a_hop_takes_the_place_of_one_who_waits_there() {
+    // Places are numbered at each gate: a number of the first says nothing at the second.
+    let upstream = redirecting().await;
+    let store = Arc::new(MemoryStore::new());
+    let (tollgate, limiter) =
+        on(&store, at(&upstream, &[(Scope::route("/target"), "1/h"), (Scope::route("/307"), "9/h")]));
+    limiter.acquire().route("/target").await.expect("the only one");
+    limiter.acquire().route("/307").await.expect("the first there");
+    let waiting = tokio::spawn(limiter.acquire().route("/target").into_future());
+    let led = tokio::spawn(client(&tollgate).get(format!("{}/307", upstream.url)).send());
+    let queued = async || limiter.peek().await.expect("in memory").queued;
+    for _ in 0..2_000 {
+        if queued().await == 2 || waiting.is_finished() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(!waiting.is_finished() && !led.is_finished());
+    assert_eq!(queued().await, 2, "both wait for the same");
+    waiting.abort();
+    led.abort();
 }

@@ -64,7 +64,7 @@ async fn of_places_while_there_is_no_room() {
     let others = ["1/10s unpaced guard 0", "1/10s burst 1 guard 0", "1/10s aligned guard 0", "1/10s guard 0"];
     for other in others {
         let store = Remote::new(ms(1));
-        let limits = ["2 in flight", other];
+        let limits = ["2 in flight lease 1s", other];
         let ((_a, a), (_b, b)) = (store.replica(&limits), store.another().replica(&limits));
         let time = std::sync::Arc::new(Watch::start());
         drop(a.acquire().await.expect("free"));
@@ -75,6 +75,9 @@ async fn of_places_while_there_is_no_room() {
         let waits = [call(&a, 1, &time), call(&b, 1, &time)];
         tokio::time::sleep(ms(1_000)).await;
         assert_eq!(left(&a).await[0], 2, "{other}: nobody flies");
+        let calls = store.calls();
+        tokio::time::sleep(ms(5_000)).await;
+        assert_eq!(store.calls(), calls, "{other}: there is nothing to be said");
         let mut at = Vec::new();
         for waits in waits {
             at.push(waits.await.expect("no panic"));

@@ -53,6 +53,14 @@ local function is_too_much(d, costs)
   return false
 end
 
+-- For so much there must be room: the lowest class leaves some to others, while there is somebody of the highest.
+local function need(d, limit, class, cost)
+  if class == 2 and d.highest == 0 then
+    return math.min(cost + limit.reserve, limit.kind.max(limit.rule))
+  end
+  return cost
+end
+
 -- The earliest slot that all limits agree on: `question` is earliest or room.
 local function agree(d, question, costs, class)
   local t = d.base
@@ -61,7 +69,8 @@ local function agree(d, question, costs, class)
     local before = t
     for at, limit in ipairs(d.limits) do
       if costs[at] > 0 then
-        t = limit.kind[question](limit.rule, limit.state, t, costs[at], d.resume, class)
+        local cost = question == 'earliest' and need(d, limit, class, costs[at]) or costs[at]
+        t = limit.kind[question](limit.rule, limit.state, t, cost, d.resume, class)
       end
     end
     -- With one limit its own word is final.
@@ -79,7 +88,8 @@ end
 -- Whether the limit itself allows nothing earlier than `slot`.
 function desk.decides(d, limit, slot, class, cost)
   return cost > 0 and slot > d.base
-    and limit.kind.earliest(limit.rule, limit.state, slot - 1, cost, d.resume, class) >= slot
+    and limit.kind.earliest(limit.rule, limit.state, slot - 1, need(d, limit, class, cost), d.resume, class)
+      >= slot
 end
 
 function desk.put(d, slot, costs, class)

@@ -9,6 +9,7 @@ function limits.read()
     local limit = { key = args.next_key(), crowd_key = args.next_key() }
     limit.far_key = args.next_key()
     limit.name, limit.text, limit.watched = args.text(), args.text(), args.flag()
+    limit.reserve = args.number()
     limit.kind = kinds[args.text()]
     limit.rule = limit.kind.read()
     return limit

@@ -24,11 +24,13 @@ pub struct Named {
     pub rule: Rule,
     /// A shared store notices if it loses the state of this one. Not where there are as many as credentials.
     pub watched: bool,
+    /// So much is left to others by the lowest class, while there is somebody of the highest.
+    pub reserve: i64,
 }
 
 impl Named {
     pub fn new(name: impl Into<String>, rule: Rule) -> Self {
-        Self { name: name.into(), rule, watched: true }
+        Self { name: name.into(), rule, watched: true, reserve: 0 }
     }
 }
 
@@ -125,9 +127,9 @@ impl Ledger {
             return None;
         }
         for (Named { name, rule, .. }, cost) in limits.iter().zip(costs.iter()) {
-            // A place in flight has a holder: only a booking names one.
-            let held = matches!(rule, Rule::Flight(_));
-            if held || cost > rule.max() || !rule.covers(now) || rule.beyond(now) {
+            // A place in flight has a holder, and classes must know of each other: that is for a booking.
+            let booked = matches!(rule, Rule::Flight(_)) || class != 1;
+            if booked || cost > rule.max() || !rule.covers(now) || rule.beyond(now) {
                 return None;
             }
             let state = self.state(name, rule);
@@ -256,11 +258,11 @@ impl Ledger {
         if !limits.iter().all(|limit| limit.rule.covers(now)) {
             return None;
         }
-        let limits = limits.iter().map(|Named { name, rule, .. }| {
+        let limits = limits.iter().map(|Named { name, rule, reserve, .. }| {
             let shared = self.limits.get(name);
             let state = shared.and_then(|shared| shared.state.clone()).unwrap_or_else(|| rule.fresh());
             let far = shared.map(|shared| shared.far.clone()).unwrap_or_default();
-            Seat { rule, state, far, live: 1, contended: false, burnt: 0 }
+            Seat { rule, state, reserve: *reserve, far, live: 1, contended: false, burnt: 0 }
         });
         let limits = limits.collect();
         Some(Desk {

@@ -2,7 +2,7 @@
 
 use super::{
     Micros,
-    call::{Booked, Class, Costs, Outcome, Refused, Want},
+    call::{Booked, CLASSES, Class, Costs, Outcome, Refused, Want},
     far::{Far, Found},
     limits::{Rule, State, Taking},
 };
@@ -56,6 +56,8 @@ pub struct Desk<'a> {
 pub struct Seat<'a> {
     pub rule: &'a Rule,
     pub state: State,
+    /// What the lowest class leaves to others.
+    pub reserve: i64,
     /// Slots that may still be had by others.
     pub far: Far,
     /// Members that use it, the caller included.
@@ -103,20 +105,28 @@ impl Desk<'_> {
 
     /// The earliest slot that all limits agree on.
     pub fn fit(&self, costs: &Costs, class: Class) -> Micros {
-        self.agree(costs, |rule, state, t, cost| state.earliest(rule, t, class, cost, self.resume))
+        self.agree(costs, |seat, t, cost| {
+            seat.state.earliest(seat.rule, t, class, self.need(seat, class, cost), self.resume)
+        })
+    }
+
+    /// For so much there must be room: the lowest class leaves some to others, while there is somebody of the highest.
+    fn need(&self, seat: &Seat<'_>, class: Class, cost: i64) -> i64 {
+        let leaves = usize::from(class) == CLASSES - 1 && self.highest == 0;
+        if leaves { (cost + seat.reserve).min(seat.rule.max()) } else { cost }
     }
 
     fn earliest_room(&self, costs: &Costs) -> Micros {
-        self.agree(costs, |rule, state, t, cost| state.room(rule, t, cost, self.resume))
+        self.agree(costs, |seat, t, cost| seat.state.room(seat.rule, t, cost, self.resume))
     }
 
-    fn agree(&self, costs: &Costs, earliest: impl Fn(&Rule, &State, Micros, i64) -> Micros) -> Micros {
+    fn agree(&self, costs: &Costs, earliest: impl Fn(&Seat<'_>, Micros, i64) -> Micros) -> Micros {
         let mut t = self.base;
         // What no limit ever admits would be looked for without end.
         while !self.is_too_much(costs) {
             let before = t;
-            for (Seat { rule, state, .. }, cost) in self.limits.iter().zip(costs.iter()) {
-                t = if cost > 0 { earliest(rule, state, t, cost) } else { t };
+            for (seat, cost) in self.limits.iter().zip(costs.iter()) {
+                t = if cost > 0 { earliest(seat, t, cost) } else { t };
             }
             // With one limit its own word is final.
             if t == before || self.limits.len() == 1 {
@@ -128,7 +138,8 @@ impl Desk<'_> {
 
     /// Whether the limit itself allows nothing earlier than `slot`.
     pub fn decides(&self, seat: &Seat<'_>, slot: Micros, class: Class, cost: i64) -> bool {
-        let earliest = || seat.state.earliest(seat.rule, slot - 1, class, cost, self.resume);
+        let need = || self.need(seat, class, cost);
+        let earliest = || seat.state.earliest(seat.rule, slot - 1, class, need(), self.resume);
         cost > 0 && slot > self.base && earliest() >= slot
     }
 

@@ -85,7 +85,7 @@ impl Toll {
     /// tell, if it comes before the end of the body. Only the first time counts; tells whether it did.
     ///
     /// # Errors
-    /// When no limit counts one of the units; what the request cost stays as it was booked then.
+    /// When no limit counts one of the units; nothing is settled then.
     ///
     /// ```
     /// # fn example(response: &tollgate::reqwest::Response) -> Result<(), tollgate::Error> {
@@ -96,9 +96,13 @@ impl Toll {
     /// # }
     /// ```
     pub fn settle<'a>(&self, real: impl IntoIterator<Item = (&'a str, u64)>) -> Result<bool, Error> {
-        match self.open.take() {
-            Some(permit) => permit.settle(real).map(|()| true),
-            None => Ok(false),
-        }
+        let mut open = self.open.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(permit) = &*open else { return Ok(false) };
+        let price = permit.price(real)?;
+        let permit = open.take();
+        // The store may be told in this very call.
+        drop(open);
+        permit.into_iter().for_each(|permit| permit.settle_at(&price));
+        Ok(true)
     }
 }

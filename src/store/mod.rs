@@ -36,6 +36,8 @@ pub struct Counted {
     pub name: String,
     /// See [`Named::watched`].
     pub watched: bool,
+    /// See [`Named::reserve`], in percent of what it admits.
+    pub headroom: u8,
 }
 
 /// What a store promises when it answers.
@@ -87,17 +89,17 @@ impl From<Limit> for Counted {
             1 => limit.name(),
             grain => format!("{}:x{grain}", limit.name()),
         };
-        Self { name, limit, watched: true }
+        Self { name, limit, watched: true, headroom: 0 }
     }
 }
 
 impl Quota {
     /// The limits as numbers; calendars as they stand around `now`.
     pub fn rules(&self, now: Micros) -> Vec<Named> {
-        let named = |counted: &Counted| Named {
-            name: counted.name.clone(),
-            rule: rule(&counted.limit, now),
-            watched: counted.watched,
+        let named = |counted: &Counted| {
+            let rule = rule(&counted.limit, now);
+            let reserve = rule.max() * i64::from(counted.headroom) / 100;
+            Named { name: counted.name.clone(), rule, watched: counted.watched, reserve }
         };
         self.limits.iter().map(named).collect()
     }

@@ -223,7 +223,12 @@ impl History {
 
     fn named(&self, set: u8, around: Micros) -> Vec<Named> {
         let chosen = self.limits.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0);
-        chosen.map(|(at, limit)| Named::new(format!("limit{at}"), limit.rule(around))).collect()
+        chosen
+            .map(|(at, limit)| Named {
+                reserve: limit.max() / 4,
+                ..Named::new(format!("limit{at}"), limit.rule(around))
+            })
+            .collect()
     }
 
     /// Of the limits there are: none if no bit is set, else at least one.

@@ -49,6 +49,11 @@ impl Remote {
         Self { calls: Arc::default(), down: Arc::default(), ..self.clone() }
     }
 
+    /// The same at some distance, each way.
+    pub fn far(&self, way: Duration) -> Self {
+        Self { way, local: false, ..self.another() }
+    }
+
     pub fn deaf(self) -> Self {
         Self { hears: false, ..self }
     }

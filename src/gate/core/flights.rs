@@ -108,8 +108,8 @@ impl<W> Core<W> {
 
     /// When the store must hear of this gate, so that it keeps its places: long before the lease is over.
     pub(super) fn renew_at(&self) -> Option<Micros> {
-        let lease = self.flights.lease.filter(|_| !self.flights.is_none() || !self.held.is_empty())?;
-        Some(self.heard + lease / 3)
+        let has = !self.flights.is_none() || self.held.iter().any(|permit| permit.seated);
+        self.flights.lease.filter(|_| has).map(|lease| self.heard + lease / 3)
     }
 
     /// When a call that failed is sent again although nobody waits here: so that places are kept, or free before

@@ -77,9 +77,9 @@ mod tests {
         let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&PEEK, "peek")];
         let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
         let pins = [
-            "book ac6dbac3dfd189f115b9dea388b7b5e8af99d818",
+            "book e659cc11978097920e4c0fa1811db36e06840712",
             "pause cf4f224e2dfb2b312d9d80d9fcd0c0497dad32f2",
-            "peek 5aeeac94c8b8a9b3d1c0cd845290d39cb476c3e3",
+            "peek 0a85af822cff6141ff4b9eb8af10c27b7bb68c1a",
         ];
         assert_eq!(shas, pins);
     }

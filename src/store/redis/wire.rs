@@ -130,7 +130,7 @@ impl Request {
             self.keys.push(subject.key(&format!("{}:far", limit.name)));
             self.text(&limit.name);
             self.text(text);
-            self.number(i64::from(limit.watched));
+            self.numbers([i64::from(limit.watched), limit.reserve]);
             match &limit.rule {
                 Rule::Rolling(rule) => {
                     self.keys.push(subject.key(&format!("{}:log", limit.name)));
@@ -326,7 +326,7 @@ mod tests {
             named("b", Rule::bucket(10, 1_000_000, 20, 0)),
             named("c", Rule::calendar(7, 5, vec![1, 20, 30])),
         ];
-        limits[1].0.watched = false;
+        (limits[1].0.watched, limits[1].0.reserve) = (false, 6);
         let call = Call {
             member: u64::MAX,
             number: 3,
@@ -357,8 +357,8 @@ mod tests {
         assert_eq!(
             request.args.join(" "),
             format!(
-                "9 3 a text of a 1 rolling 100 60600000 {cell} {slack} 1 b text of b 0 bucket 20 1 100000 3906 \
-                 c text of c 1 calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 0 0 4 1 0 1 15 2 0 1 1 0 1 14 -1 \
+                "9 3 a text of a 1 0 rolling 100 60600000 {cell} {slack} 1 b text of b 0 6 bucket 20 1 100000 3906 \
+                 c text of c 1 0 calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 0 0 4 1 0 1 15 2 0 1 1 0 1 14 -1 \
                  0 7 2 1 0 2 1 1 1 1  4 1 1 1 1 9007199254740992 5"
             )
         );
