@@ -29,15 +29,16 @@
 //! # Contents
 //!
 //! - [`Tollgate`]: the providers of a process and their store, [`MemoryStore`] or [`RedisStore`]. It makes clients.
-//! - [`Provider`]: the name, limits and hosts of an API, and what is done when it refuses. [`Limit`]: one limit.
+//! - [`Provider`]: the name, limits and hosts of an API, and what is done when it refuses. [`Limit`]: one limit, in
+//!   requests or another unit. [`Scope`]: which requests it counts. [`Answer`]: what a request has really cost.
 //! - [`RequestBuilderExt`], [`Call`]: what one request chooses. [`Toll`]: what it took to get through.
 //! - [`Limiter`], [`Permit`]: the same without HTTP.
 //! - [`Error`], [`Refusal`]: later, never, or a store that does not answer. [`Error::find`] takes it out of others.
 //!
 //! # How it decides
 //!
-//! A [`Limit`] is a rolling window (a token returns a window after it was spent), a token bucket, or a calendar
-//! window. All limits of a provider are decided together by one atomic booking, which gives a permit its *slot*:
+//! A [`Limit`] is a rolling window (a token returns a window after it was spent), a token bucket, a calendar
+//! window, or a number of calls in flight. All limits of a provider are decided together by one atomic booking, which gives a permit its *slot*:
 //! the moment from which it may fly. Waits are computed, never polled; callers that arrive while a booking is
 //! under way share the next one. Once a quota is used up its stream is paced; `unpaced` is there for those who
 //! prefer bursts. The shared clock is the store's.
