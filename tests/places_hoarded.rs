@@ -66,6 +66,10 @@ async fn of_places_while_there_is_no_room() {
         let store = Remote::new(ms(1));
         let limits = ["2 in flight lease 1s", other];
         let ((_a, a), (_b, b)) = (store.replica(&limits), store.another().replica(&limits));
+        // Whatever time of day it is, a window has just begun.
+        drop(a.acquire().await.expect("free"));
+        let used_up = a.peek().await.expect("in memory").limits[1].next_free;
+        tokio::time::sleep(used_up + ms(10)).await;
         let time = std::sync::Arc::new(Watch::start());
         drop(a.acquire().await.expect("free"));
         for limiter in [&a, &b] {
