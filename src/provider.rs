@@ -196,8 +196,8 @@ impl Provider {
             None => Ok(Hasher::of(&self.name)),
         };
         let scopes: Vec<_> = self.limits.iter().map(|(_, scope)| scope.clone()).collect();
-        let routes = hasher.and_then(|hasher| Routes::new(&scopes, hasher));
-        routes.map_err(|error| ConfigError(format!("provider \"{}\": {error}", self.name)))
+        let named = |error| ConfigError(format!("provider \"{}\": {error}", self.name));
+        Routes::new(&scopes, hasher?).map_err(named)
     }
 
     pub(crate) fn longest_wait(&self) -> Duration {
