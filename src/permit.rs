@@ -1,6 +1,5 @@
 use std::{sync::Arc, time::Duration};
 
-#[cfg(feature = "middleware")]
 use crate::{
     clock::duration,
     error::Error,
