@@ -258,6 +258,8 @@ impl<W> Core<W> {
         }
         self.keep(permit);
         self.queue.push(ticket, waiter);
+        // It was granted: who would not wait waits for the store to exchange it, which has its own lead.
+        self.queue.promise(ticket, now.mono + 2 * self.link.trusted_for());
     }
 
     /// A permit was kept past its slot on purpose and is wanted now: it is exchanged, at its caller's old place.
