@@ -3,9 +3,10 @@
 -- KEYS     the control hash; what the member was told; then for each limit its hash, its crowd, its far slots, and
 --          of a rolling one its log
 -- ARGV     now       empty: the server's clock; else microseconds since the epoch
---          limits    count, (name, text, watched, reserve, kind, numbers)*; watched (0 or 1): the control hash tells
---                    until when its key must be there; reserve: what the lowest class leaves to others, while there
---                    is somebody of the highest; the numbers of a kind:
+--          limits    count, (name, claim, watched, reserve, kind, numbers)*; claim: what all call the limit, how this
+--                    replica has it configured, the accord that it goes by (lib/accord.lua); watched (0 or 1): the
+--                    control hash tells until when its key must be there; reserve: what the lowest class leaves to
+--                    others, while there is somebody of the highest; the numbers of a kind:
 --                    rolling:  max, span, cell, slack, paced (0 or 1)
 --                    bucket:   capacity, tokens, period, cell
 --                    calendar: max, guard, resets: count, (moment)*
@@ -25,11 +26,13 @@
 --          wants     count, (costs, class, budget or empty for any, count)*
 --          Times in microseconds, moments since the epoch; costs one for each limit; class 0 before 1 before 2.
 -- Returns  `1 now` and the answer (lib/answer.lua); `0 now`: the resets do not lie around now, which is the
---          server's. A repeated number gets its first answer and books nothing.
+--          server's; `2 now` and the accords of the limits, as texts with an empty line between them: they are other
+--          ones than those that the numbers were made of. A repeated number gets its first answer and books nothing.
 -- Rings    `next ID ..`: members that have a place in flight coming. See lib/bell.lua.
 -- Writes   the generation, into the control hash, for 7 days; what the member was told, the crowds and far slots, for 1 min;
 --          each limit's keys until they would equal none plus 1 s, only if something was booked, returned, settled
---          or exchanged. All at least 1 h if now was handed in. Nothing when it answers 0 or repeats.
+--          or exchanged. All at least 1 h if now was handed in. When it answers 2 only what this replica says of the
+--          limits, into the control hash; nothing when it answers 0 or repeats.
 
 local control_key, told_key = args.next_key(), args.next_key()
 local now, handed_in = args.time()
@@ -64,6 +67,16 @@ if not limits.cover(list, now) then
 end
 
 local c = control.load(control_key, list)
+local accords = accord.load(control_key, list)
+for _, a in ipairs(accords) do
+  accord.hear(a, now)
+  accord.save(a, c)
+end
+local missed = accord.missed(accords)
+if missed then
+  control.save(c)
+  return '2 ' .. whole(now) .. '\n' .. missed
+end
 local lost = limits.load(list, c.idle, now)
 local d = {
   member = id,

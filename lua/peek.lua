@@ -4,7 +4,7 @@
 -- ARGV     now       empty: the server's clock; else microseconds since the epoch
 --          limits    as in book.lua
 -- Returns  `1 now pause`, and for each limit what is left and the first slot of a permit of cost 1, a moment
---          in microseconds; `0 now`: the resets do not lie around now, which is the server's.
+--          in microseconds; `0 now` and `2 now ..` as book.lua does.
 -- Writes   nothing.
 
 local control_key = args.next_key()
@@ -12,6 +12,14 @@ local now = args.time()
 local list = limits.read()
 if not limits.cover(list, now) then
   return '0 ' .. whole(now)
+end
+local accords = accord.load(control_key, list)
+for _, a in ipairs(accords) do
+  accord.hear(a, now)
+end
+local missed = accord.missed(accords)
+if missed then
+  return '2 ' .. whole(now) .. '\n' .. missed
 end
 local c = control.load(control_key, list)
 limits.load(list, c.idle, now)

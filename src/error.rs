@@ -23,7 +23,7 @@ pub struct Refusal {
     limit: Option<Limit>,
     reason: Reason,
     retry_after: Option<Duration>,
-    /// What the call names that does not exist, and what does.
+    /// What is wrong with what was handed in, and what would not be.
     unknown: Option<Arc<str>>,
 }
 
@@ -43,7 +43,7 @@ pub enum Reason {
     Impossible,
     /// The limiter was shut down.
     Closed,
-    /// The call names a provider, a unit or a key that does not exist.
+    /// The call names a provider, a unit, a key or a limit that does not exist, or cannot be counted.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ impl Refusal {
         &self.provider
     }
 
-    /// The limit that has no room, where it is one.
+    /// The limit that has no room, where it is one, as it is in force.
     pub fn limit(&self) -> Option<&Limit> {
         self.limit.as_ref()
     }
@@ -157,13 +157,25 @@ impl Error {
     /// `kind`: what was named, such as a unit; `name`: how; `known`: those that there are.
     pub(crate) fn unknown_in(provider: &Arc<str>, kind: &str, name: &str, known: &[&str]) -> Self {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        let what = format!("no {kind} \"{name}\": there are {known}");
+        Self::unfit(provider, &format!("has no {kind} \"{name}\": there are {known}"))
+    }
+
+    pub(crate) fn no_such_limit(provider: &Arc<str>, wanted: &str, known: &[String]) -> Self {
+        let what = format!(
+            "has no limit that {wanted} could take the place of: it must have the unit, window, kind and scope of {}",
+            known.join(", ")
+        );
+        Self::unfit(provider, &what)
+    }
+
+    /// What was handed in for a provider is no use there.
+    pub(crate) fn unfit(provider: &Arc<str>, problem: &dyn fmt::Display) -> Self {
         Self(Box::new(Kind::Refused(Refusal {
             provider: provider.clone(),
             limit: None,
             reason: Reason::Unknown,
             retry_after: None,
-            unknown: Some(what.into()),
+            unknown: Some(problem.to_string().into()),
         })))
     }
 
@@ -179,7 +191,7 @@ impl Error {
 
     pub(crate) fn from_verdict(quota: &Quota, verdict: Verdict) -> Self {
         let Quota { provider, limits } = quota;
-        let limit = |at: usize| limits.get(at).map(|counted| counted.limit.clone());
+        let limit = |at: usize| limits.get(at).map(|counted| counted.agreed.in_force());
         let later = |micros| Some(crate::clock::duration(micros));
         match verdict {
             Verdict::Later { retry_after, limit: Some(at) } => {
@@ -248,7 +260,7 @@ impl fmt::Display for Refusal {
                 write!(f, "provider \"{provider}\": the cost is above what there ever is")?;
             }
             (Reason::Unknown, _) => match &self.unknown {
-                Some(what) => write!(f, "provider \"{provider}\" has {what}")?,
+                Some(what) => write!(f, "provider \"{provider}\" {what}")?,
                 None => write!(f, "no provider \"{provider}\": add it to the tollgate or correct the call")?,
             },
             (Reason::Closed, _) => write!(f, "provider \"{provider}\": the limiter was shut down")?,

@@ -8,11 +8,12 @@ use std::{
 
 use crate::{
     clock::Clock,
+    error::Error,
     gate::{Common, Gate, Plan},
     ledger::{Micros, SECOND},
     limit::Limit,
     scope::{Routes, Scope, ScopeId, State, Target},
-    store::{Counted, Quota, Store, StoreError},
+    store::{Agreed, Counted, Quota, Store, StoreError, state_name},
 };
 
 /// So many gates are kept in any case.
@@ -31,7 +32,7 @@ pub struct Gates {
 /// What all gates of a provider are made from.
 pub struct Outline {
     pub provider: Arc<str>,
-    pub limits: Vec<(Limit, Scope)>,
+    pub limits: Vec<Limited>,
     pub scopes: Routes,
     pub queue: usize,
     pub ageing: Micros,
@@ -40,6 +41,29 @@ pub struct Outline {
     pub store: Arc<dyn Store>,
     pub clock: Clock,
     pub common: Common,
+}
+
+/// A limit of the provider.
+pub struct Limited {
+    scope: Scope,
+    agreed: Arc<Agreed>,
+    /// The name of its state, where there is one for the whole limit.
+    name: String,
+}
+
+impl Limited {
+    pub fn new(provider: &Arc<str>, limit: Limit, scope: Scope) -> Self {
+        let name = state_name(&limit);
+        // Whatever values the keys of the scope have.
+        let known_as = if scope.is_all() { name.clone() } else { format!("{name}:{scope}") };
+        Self { agreed: Agreed::new(provider.clone(), known_as, limit).into(), name, scope }
+    }
+
+    /// As in `100/min`, or `10/s (POST /v1/search)`.
+    fn shown(&self) -> String {
+        let limit = self.agreed.configured();
+        if self.scope.is_all() { limit.to_string() } else { format!("{limit} ({})", self.scope) }
+    }
 }
 
 struct Scoped {
@@ -65,7 +89,7 @@ impl Gates {
 
     /// All limits, in the order in which they were added.
     pub fn limits(&self) -> impl Iterator<Item = &Limit> {
-        self.outline.limits.iter().map(|(limit, _)| limit)
+        self.outline.limits.iter().map(|limit| limit.agreed.configured())
     }
 
     pub fn scopes(&self) -> &Routes {
@@ -139,6 +163,26 @@ impl Gates {
             .unwrap_or_else(|_| Err(StoreError::answer("the runtime ended before the pause was stored")))
     }
 
+    /// A limit is set anew, for all replicas.
+    pub async fn set_limit(&self, scope: &Scope, limit: Limit) -> Result<(), Error> {
+        let provider = self.provider();
+        let limits = &self.outline.limits;
+        let same = |known: &&Limited| known.scope == *scope && known.agreed.is_like(&limit);
+        let Some(known) = limits.iter().find(same) else {
+            let wanted = if scope.is_all() { limit.to_string() } else { format!("{limit} ({scope})") };
+            let known: Vec<_> = limits.iter().map(Limited::shown).collect();
+            return Err(Error::no_such_limit(provider, &wanted, &known));
+        };
+        let limit = known.agreed.fit(limit).map_err(|error| Error::unfit(provider, &error))?;
+        self.store()
+            .change(&known.agreed, &limit.to_string(), None)
+            .await
+            .map_err(|error| Error::store(provider, error))?;
+        // Those who wait here need not hear of it by the bell.
+        self.all().iter().for_each(Gate::hello);
+        Ok(())
+    }
+
     /// Gives booked permits back and says goodbye, without waiting for it.
     pub fn close(&self) {
         self.scoped().closed = true;
@@ -181,16 +225,14 @@ impl Scoped {
 impl Outline {
     fn gate(&self, scope: &ScopeId) -> Arc<Gate> {
         let states = self.limits.iter().zip(self.scopes.states(scope));
-        let counted = states.filter_map(|((limit, scope), state)| {
-            let counted = Counted { headroom: self.headroom, ..Counted::from(limit.clone()) };
-            match state {
-                State::Elsewhere => None,
-                State::Whole => Some(counted),
-                State::Part(suffix) => {
-                    let name = format!("{}:{suffix}", counted.name);
-                    Some(Counted { name, watched: !scope.is_keyed(), ..counted })
-                }
-            }
+        let counted = states.filter_map(|(limit, state)| {
+            let name = match state {
+                State::Elsewhere => return None,
+                State::Whole => limit.name.clone(),
+                State::Part(suffix) => format!("{}:{suffix}", limit.name),
+            };
+            let (agreed, watched) = (limit.agreed.clone(), !limit.scope.is_keyed());
+            Some(Counted { agreed, name, watched, headroom: self.headroom })
         });
         let plan = Plan {
             quota: Quota { provider: self.provider.clone(), limits: counted.collect() },

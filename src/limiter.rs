@@ -6,10 +6,10 @@ use crate::{
     clock::{duration, micros},
     error::Error,
     gate::{Ask, Priority},
-    lane::Lane,
+    lane::{Lane, Mode},
     limit::Limit,
     permit::Permit,
-    scope::Target,
+    scope::{Scope, Target},
     terms::{Terms, Wait},
     tollgate::Shared,
 };
@@ -47,8 +47,10 @@ pub struct Peek {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitPeek {
-    /// Which one.
+    /// Which one, as it is configured here.
     pub limit: Limit,
+    /// What all replicas keep to now: another one if they are configured differently, or it was set at run time.
+    pub in_force: Limit,
     /// Permits of cost 1 that the window still has, slots booked ahead deducted.
     pub left: u64,
     /// When the next permit of cost 1 could fly if it were booked now; zero: at once.
@@ -107,9 +109,10 @@ impl Limiter {
         let gates = &self.lane.gates;
         let quota = &gates.usual.quota;
         let look = gates.store().peek(quota).await.map_err(|error| Error::store(&quota.provider, error))?;
-        let limits = quota.limits().zip(look.limits).map(|(limit, (left, next))| LimitPeek {
-            limit: limit.clone(),
-            left: limit.in_units(left),
+        let limits = quota.limits.iter().zip(look.limits).map(|(counted, (left, next))| LimitPeek {
+            limit: counted.limit().clone(),
+            in_force: counted.agreed.in_force(),
+            left: counted.limit().in_units(left),
             next_free: duration(next - look.now),
         });
         let paused = (look.pause > look.now).then(|| duration(look.pause - look.now));
@@ -126,6 +129,51 @@ impl Limiter {
     pub async fn pause(&self, time: Duration) -> Result<Duration, Error> {
         let left = self.lane.gates.pause(micros(time)).await;
         left.map(duration).map_err(|error| Error::store(self.lane.provider(), error))
+    }
+
+    /// Sets a limit anew for all replicas, in the place of that with the same unit, window and kind: its count, burst,
+    /// guard, pace, lease or share.
+    ///
+    /// What was used counts on. Each replica goes by it when it hears the bell, or else with its next question to the
+    /// store, and sends before that what it holds for at most 50 ms (two round trips, if that is more) and a round
+    /// trip longer: a window in the overlap never exceeds the larger of old and new, one that begins later the new
+    /// one. Who waits for more than there is at once any more is refused.
+    ///
+    /// It is in force as long as replicas run, or ask again within 7 days, that are configured as some were when it was
+    /// set; so a deploy with another configuration ends it, once none of the old ones was heard for a minute. It
+    /// outlives the loss of the store's state. Replicas that are configured differently keep to the smaller numbers
+    /// until they agree.
+    ///
+    /// ```
+    /// # use tollgate::{Provider, Tollgate};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let acme = Provider::new("acme").limit("100/min".parse()?);
+    /// let acme = Tollgate::builder().provider(acme).build()?.provider("acme")?;
+    /// acme.set_limit("50/min".parse()?).await?;
+    /// let limit = &acme.peek().await?.limits[0];
+    /// assert_eq!((limit.limit.max(), limit.in_force.max(), limit.left), (100, 50, 50));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The provider has no limit in whose place it could stand, it cannot be counted there, or the store does not
+    /// answer.
+    pub async fn set_limit(&self, limit: Limit) -> Result<(), Error> {
+        self.set_limit_in(Scope::all(), limit).await
+    }
+
+    /// [`set_limit`](Self::set_limit) for a limit of a scope, written as where it was added: for all values that its
+    /// keys have.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn set_limit_in(&self, scope: Scope, limit: Limit) -> Result<(), Error> {
+        match self.lane.mode {
+            Mode::Off => Ok(()),
+            _ => self.lane.gates.set_limit(&scope, limit).await,
+        }
     }
 
     /// What has happened in this replica so far.

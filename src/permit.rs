@@ -9,7 +9,7 @@ use crate::{
     ledger::Costs,
     limit::Limit,
     price::{Price, grains},
-    store::is_in_flight,
+    store::{Counted, is_in_flight},
 };
 
 /// The right to put ONE request on the wire, now. Dropping it does not give it back: a request may have
@@ -44,11 +44,11 @@ impl Permit {
         counted.find(|(limit, _)| limit.unit() == unit).map_or(0, |(limit, cost)| limit.in_units(cost))
     }
 
-    /// The limit that has the least left, of what it admits; the first if the provider is only observed. `None`:
-    /// the call counts in none.
+    /// The limit that has the least left, of what it admits, as it is configured here; the first if the provider is
+    /// only observed. `None`: the call counts in none.
     pub fn limit(&self) -> Option<&Limit> {
         let tightest = self.booked.as_ref().map_or(0, |booked| booked.tightest);
-        self.gate.quota.limits.get(usize::from(tightest)).map(|counted| &counted.limit)
+        self.gate.quota.limits.get(usize::from(tightest)).map(Counted::limit)
     }
 
     /// What that limit had left, for all replicas, when this permit was booked; `None`: nothing was booked,

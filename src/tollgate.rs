@@ -4,7 +4,7 @@ use crate::{
     clock::{Clock, micros},
     error::ConfigError,
     gate::{Ceiling, Common},
-    gates::{Gates, Outline},
+    gates::{Gates, Limited, Outline},
     lane::{Lane, Mode},
     limiter::Limiter,
     provider::Provider,
@@ -161,8 +161,12 @@ impl Builder {
 fn open(provider: Provider, mode: Mode, clock: &Clock, store: Arc<dyn Store>) -> Result<Lane, ConfigError> {
     provider.check()?;
     let longest_wait = provider.longest_wait();
+    let scopes = provider.scopes()?;
+    let name: Arc<str> = provider.name.as_str().into();
+    let limits = provider.limits.into_iter().map(|(limit, scope)| Limited::new(&name, limit, scope));
     let outline = Outline {
-        provider: provider.name.as_str().into(),
+        limits: limits.collect(),
+        provider: name.clone(),
         queue: provider.queue,
         ageing: micros(provider.ageing),
         headroom: provider.headroom,
@@ -170,8 +174,7 @@ fn open(provider: Provider, mode: Mode, clock: &Clock, store: Arc<dyn Store>) ->
         store,
         clock: clock.clone(),
         common: Common::default(),
-        scopes: provider.scopes()?,
-        limits: provider.limits,
+        scopes,
     };
     let gates = Gates::new(outline);
     let ceiling = provider.ceiling.map(|most| Ceiling::new(most, clock.clone()));

@@ -14,7 +14,7 @@ use std::{
 use tollgate::{
     Limiter, MemoryStore, Provider, RedisStore, Scope, Tollgate,
     ledger::{Answer, Call, Micros, Peek},
-    store::{Bell, Pending, Quota, Store},
+    store::{Agreed, Bell, Pending, Quota, Store},
 };
 
 /// Carries everything out, and does not always say so.
@@ -26,7 +26,7 @@ struct Losing {
 }
 
 impl Store for Losing {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>> {
         Box::pin(async move {
             self.calls.lock().expect("no panic").push(call.clone());
             let answer = self.memory.book(quota, call).await;
@@ -37,6 +37,10 @@ impl Store for Losing {
 
     fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
         self.memory.pause(quota, time)
+    }
+
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        self.memory.change(limit, text, number)
     }
 
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {

@@ -34,7 +34,7 @@ async fn given(redis: &PrivateRedis) -> RedisStore {
 }
 
 fn quota() -> Quota {
-    Quota { provider: Arc::from("acme"), limits: vec!["1000/min".parse::<Limit>().expect("a limit").into()] }
+    Quota::new("acme", ["1000/min".parse::<Limit>().expect("a limit")])
 }
 
 async fn book(store: &RedisStore, number: i64) {

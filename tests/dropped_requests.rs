@@ -19,7 +19,7 @@ use support::Watch;
 use tollgate::{
     Limiter, MemoryStore, RequestBuilderExt, Tollgate,
     ledger::{Answer, Call, Micros, Peek},
-    store::{Bell, Pending, Quota, Store},
+    store::{Agreed, Bell, Pending, Quota, Store},
 };
 
 const URL: &str = "http://api.acme.example/things";
@@ -35,7 +35,7 @@ async fn way() {
 }
 
 impl Store for Remote {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>> {
         Box::pin(async move {
             way().await;
             let answer = self.0.book(quota, call).await;
@@ -51,6 +51,10 @@ impl Store for Remote {
             way().await;
             left
         })
+    }
+
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        self.0.change(limit, text, number)
     }
 
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {

@@ -25,7 +25,7 @@ impl Fleet {
         let call = Call { member, number: self.number, generation, horizon: 50_000, ..call };
         match self.ledger.book(EPOCH + at, &self.limits, &call) {
             Reply::Booked(answer) => answer,
-            Reply::Stale(_) => panic!("no calendars here"),
+            Reply::Undecided(_) => panic!("no calendars here"),
         }
     }
 

@@ -23,8 +23,7 @@ fn store(redis: &PrivateRedis) -> RedisStore {
 }
 
 fn quota(limits: &[&str]) -> Quota {
-    let limits = limits.iter().map(|text| text.parse::<Limit>().expect("a limit").into()).collect();
-    Quota { provider: Arc::from("acme"), limits }
+    Quota::new("acme", limits.iter().map(|text| text.parse::<Limit>().expect("a limit")))
 }
 
 /// Under three limits at most.
@@ -55,7 +54,7 @@ async fn a_booking_writes_these_keys() {
     let store = store(&redis);
     let look = &mut redis.look();
     let quota = quota(&["100/min", "10/min burst 20", "1000/day aligned"]);
-    let answer = store.book(&quota, &call(1, &[(1, None)])).await.expect("an answer");
+    let answer = store.book(&quota, &call(1, &[(1, None)])).await.expect("an answer").expect("a known limit");
     let slot = answer.outcomes[0].slots[0];
 
     let aligned = "tollgate:v1:{acme}:requests:86400s:aligned";
@@ -72,7 +71,7 @@ async fn a_booking_writes_these_keys() {
 
     let fields = |key: &str, look: &mut Connection| hash(look, key).into_keys().collect::<Vec<_>>().join(" ");
     assert_eq!(fields(rolling, look), "limit pace pace_rem paced_until tails used");
-    assert_eq!(fields(bucket, look), "held last_time limit rem tail tokens");
+    assert_eq!(fields(bucket, look), "capacity held last_time limit period rem tail tokens");
     assert_eq!(hash(look, rolling)["limit"], "100/min");
     assert_eq!(hash(look, rolling)["used"], "1");
     assert_eq!(hash(look, bucket)["tokens"], "18", "the burst, less what comes back during the guard");
@@ -96,6 +95,8 @@ async fn a_booking_writes_these_keys() {
     }
     assert!(state.contains_key("idle:requests:60s"));
     assert!(!state.contains_key("pause"));
+    assert_eq!(state["limit:requests:60s"], "is 100/min");
+    assert_eq!(state["till:requests:60s"], (answer.now + 60 * SECOND).to_string());
 
     let idle = (state["idle:requests:60s"].parse::<i64>().expect("a moment") - answer.now) / 1_000;
     let left = ttl(look, rolling);
@@ -115,7 +116,8 @@ async fn a_refusal_leaves_no_key_of_a_limit() {
     let look = &mut redis.look();
     let quota = quota(&["1/min", "10/s burst 20"]);
     store.pause(&quota, 10 * SECOND).await.expect("a pause");
-    let refused = store.book(&quota, &call(1, &[(1, Some(0))])).await.expect("an answer");
+    let refused =
+        store.book(&quota, &call(1, &[(1, Some(0))])).await.expect("an answer").expect("a known limit");
     assert!(refused.outcomes[0].slots.is_empty() && refused.outcomes[0].refused.is_some());
     // But who asked, for a minute.
     let all = [
@@ -138,13 +140,12 @@ async fn fill(store: &RedisStore, text: &str, cost: i64, moments: &[Micros]) -> 
     let window = limit.window().as_micros() as Micros;
     let rule = Rule::rolling(limit.max() as i64, window, guard, true);
     let limits = [Named::new(limit.name(), rule)];
-    let texts = [text.to_owned()];
     let mut last = None;
     for (at, &now) in moments.iter().enumerate() {
         let call = Call { member: u64::MAX - at as u64 % 8, more: true, ..call(now, &[(cost, None)]) };
-        match store.book_at(Some(now), text, &limits, &texts, &call).await.expect("an answer") {
+        match store.book_at(Some(now), text, &limits, &call).await.expect("an answer") {
             Reply::Booked(answer) => last = Some(answer),
-            Reply::Stale(_) => unreachable!("no resets"),
+            Reply::Undecided(_) => unreachable!("no resets"),
         }
     }
     last.expect("at least one moment")
@@ -204,7 +205,12 @@ async fn a_lost_key_begins_a_generation() {
     let store = store(&redis);
     let look = &mut redis.look();
     let quota = quota(&["100/min"]);
-    let begin = store.book(&quota, &call(1, &[(1, None)])).await.expect("an answer").generation;
+    let begin = store
+        .book(&quota, &call(1, &[(1, None)]))
+        .await
+        .expect("an answer")
+        .expect("a known limit")
+        .generation;
     assert_eq!(begin.ordinal, 1);
     let mut next = begin;
     for (number, lost) in [
@@ -214,7 +220,7 @@ async fn a_lost_key_begins_a_generation() {
     ] {
         redis::cmd("DEL").arg(lost).exec(look).expect("DEL");
         let known = Call { generation: Some(next), ..call(number, &[(1, None)]) };
-        let answer = store.book(&quota, &known).await.expect("an answer");
+        let answer = store.book(&quota, &known).await.expect("an answer").expect("a known limit");
         assert_eq!(answer.generation.ordinal, next.ordinal + 1, "{lost}");
         assert_eq!(answer.generation.since, answer.now);
         next = answer.generation;
@@ -227,7 +233,7 @@ async fn a_lost_key_begins_a_generation() {
         "tollgate:v1:{acme}:told:00000000000000ab",
     ];
     assert_eq!(keys(look), all);
-    let same = store.book(&quota, &call(5, &[(1, None)])).await.expect("an answer");
+    let same = store.book(&quota, &call(5, &[(1, None)])).await.expect("an answer").expect("a known limit");
     assert_eq!(same.generation, next);
 }
 

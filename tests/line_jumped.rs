@@ -222,7 +222,7 @@ async fn who_is_dead_holds_up_the_others_for_a_moment() {
         let first = a.acquire().await.expect("free");
         let order = Order::default();
         let limit = "1 in flight".parse::<tollgate::Limit>().expect("a limit");
-        let quota = Quota { provider: "acme".into(), limits: vec![limit.into()] };
+        let quota = Quota::new("acme", [limit]);
         let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 1 }];
         let dead = Call { member: 7, number: 1, horizon: 50_000, wants, ..Call::default() };
         store.book(&quota, &dead).await.expect("in memory");

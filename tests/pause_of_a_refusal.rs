@@ -19,7 +19,7 @@ use tollgate::{Error, MemoryStore, Reason, RequestBuilderExt, Toll, Tollgate};
 #[cfg(feature = "redis")]
 use tollgate::{
     ledger::{Answer, Call, Peek},
-    store::{Bell, Pending, Quota, Store},
+    store::{Agreed, Bell, Pending, Quota, Store},
 };
 use upstream::{Canned, URL, acme, after, fine, left, paused, provider, refuse};
 
@@ -107,12 +107,16 @@ struct Deaf {
 
 #[cfg(feature = "redis")]
 impl Store for Deaf {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>> {
         self.memory.book(quota, call)
     }
 
     fn pause<'a>(&'a self, quota: &'a Quota, time: i64) -> Pending<'a, i64> {
         self.away.pause(quota, time)
+    }
+
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        self.memory.change(limit, text, number)
     }
 
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {

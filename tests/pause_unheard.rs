@@ -14,7 +14,7 @@ use tollgate::{
     Limiter, MemoryStore, Provider, Tollgate,
     gate::{Patience, Verdict, Waiter},
     ledger::{Answer, Call, Costs, Micros, Peek, Rule, SECOND},
-    store::{Bell, Pending, Quota, Store},
+    store::{Agreed, Bell, Pending, Quota, Store},
 };
 
 /// One now, the next 24 ms later, and so on: near enough to be held.
@@ -238,7 +238,7 @@ struct Odd {
 }
 
 impl Store for Odd {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>> {
         self.store.book(quota, call)
     }
 
@@ -250,6 +250,10 @@ impl Store for Odd {
             tokio::time::sleep(self.slow).await;
             self.store.pause(quota, time).await
         })
+    }
+
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        self.store.change(limit, text, number)
     }
 
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {

@@ -42,7 +42,7 @@ impl Desk {
         let call = Call { member, number, places, horizon: 50_000, wants, ..Call::default() };
         match self.ledger.book(EPOCH + now, &self.limits, &call) {
             Reply::Booked(answer) => answer,
-            Reply::Stale(_) => panic!("no calendars here"),
+            Reply::Undecided(_) => panic!("no calendars here"),
         }
     }
 

@@ -22,11 +22,8 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-async fn book(store: &RedisStore, number: i64) -> Result<Answer, StoreError> {
-    let quota = Quota {
-        provider: Arc::from("acme"),
-        limits: vec!["1000/min".parse::<Limit>().expect("a limit").into()],
-    };
+async fn book(store: &RedisStore, number: i64) -> Result<Option<Answer>, StoreError> {
+    let quota = Quota::new("acme", ["1000/min".parse::<Limit>().expect("a limit")]);
     let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 1 }];
     store.book(&quota, &Call { member: 1, number, horizon: 50_000, wants, ..Call::default() }).await
 }
@@ -163,8 +160,7 @@ async fn grants_few_rights() {
     let url = format!("redis://app:geheim@127.0.0.1:{}/", redis.port());
     let store = RedisStore::new(&url).expect("a URL").timeout(PATIENT);
     let limits = ["100/min", "10/s burst 5", "100/day aligned"];
-    let limits = limits.map(|limit| limit.parse::<Limit>().expect("a limit").into()).to_vec();
-    let quota = Quota { provider: Arc::from("acme"), limits };
+    let quota = Quota::new("acme", limits.map(|limit| limit.parse::<Limit>().expect("a limit")));
     let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 3 }];
     let call = Call { member: 1, number: 1, horizon: 50_000, wants, ..Call::default() };
     store.book(&quota, &call).await.expect("an answer");

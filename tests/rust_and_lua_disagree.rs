@@ -16,7 +16,7 @@ use history::{Machine, Wild, config, histories, play};
 use proptest::prelude::*;
 use redis_server::PrivateRedis;
 use scripts::Scripts;
-use tollgate::ledger::{Call, Ledger, Micros, Named, Peek, Reply};
+use tollgate::ledger::{Call, Claim, Ledger, Micros, Named, Peek, Reply, Undecided};
 
 /// Both, side by side.
 struct Both<'a> {
@@ -51,9 +51,17 @@ impl Machine for Both<'_> {
         rust
     }
 
-    fn peek(&mut self, now: Micros, limits: &[Named]) -> Option<Peek> {
+    fn peek(&mut self, now: Micros, limits: &[Named]) -> Result<Peek, Undecided> {
         let (rust, lua) = (self.rust.peek(now, limits), self.lua.peek(now, limits));
         assert_eq!(rust, lua, "at {now}: peek");
+        rust
+    }
+
+    fn set(&mut self, now: Micros, claim: &Claim, text: &str, number: Option<i64>) -> String {
+        self.begin(now);
+        self.begun = true;
+        let (rust, lua) = (self.rust.set(now, claim, text, number).0, self.lua.set(now, claim, text, number));
+        assert_eq!(rust, lua, "at {now}: set {text}");
         rust
     }
 }
@@ -62,7 +70,19 @@ impl Machine for Both<'_> {
 fn the_same_history_gets_the_same_replies() {
     let redis = PrivateRedis::start();
     let lua = RefCell::new(Scripts::on(&redis));
-    let wild = Wild { steps: 40, wrong: true, back: true };
+    let wild = Wild { steps: 40, wrong: true, back: true, changes: false };
+    proptest!(config(300), |(history in histories(wild))| {
+        let mut lua = lua.borrow_mut();
+        lua.forget();
+        play(&history, &mut Both { rust: Ledger::new(0), begun: false, lua: &mut lua });
+    });
+}
+
+#[test]
+fn the_same_history_gets_the_same_replies_while_limits_change() {
+    let redis = PrivateRedis::start();
+    let lua = RefCell::new(Scripts::on(&redis));
+    let wild = Wild { steps: 40, wrong: true, back: true, changes: true };
     proptest!(config(300), |(history in histories(wild))| {
         let mut lua = lua.borrow_mut();
         lua.forget();

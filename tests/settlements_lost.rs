@@ -23,7 +23,7 @@ use lab::{Lab, MILLI};
 use tollgate::{
     MemoryStore, RedisStore, Tollgate,
     ledger::{self, Call, Costs, Rule, SECOND},
-    store::{Bell, Pending, Quota, Store},
+    store::{Agreed, Bell, Pending, Quota, Store},
 };
 
 #[tokio::test]
@@ -68,7 +68,7 @@ struct Shaky {
 }
 
 impl Store for Shaky {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, ledger::Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<ledger::Answer>> {
         if !self.away.load(Relaxed) {
             return self.memory.book(quota, call);
         }
@@ -78,6 +78,10 @@ impl Store for Shaky {
 
     fn pause<'a>(&'a self, quota: &'a Quota, time: ledger::Micros) -> Pending<'a, ledger::Micros> {
         self.memory.pause(quota, time)
+    }
+
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        self.memory.change(limit, text, number)
     }
 
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, ledger::Peek> {

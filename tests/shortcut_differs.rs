@@ -88,7 +88,7 @@ fn from_the_decision_it_stands_for() {
                         "seed {seed}, step {step}: {rules:?}"
                     );
                     let left = direct.peek(now, &limits).map(|look| look.limits);
-                    if let (Some((tightest, remaining)), Some(left)) = (at_once, &left) {
+                    if let (Some((tightest, remaining)), Ok(left)) = (at_once, &left) {
                         assert_eq!(remaining, left[tightest].0);
                         let max = |at: usize| limits[at].rule.max();
                         let least =

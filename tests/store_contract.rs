@@ -17,8 +17,7 @@ use tollgate::{
 const PATIENT: std::time::Duration = std::time::Duration::from_secs(10);
 
 fn quota(provider: &str, limits: &[&str]) -> Quota {
-    let limits = limits.iter().map(|text| text.parse::<Limit>().expect("a limit").into()).collect();
-    Quota { provider: Arc::from(provider), limits }
+    Quota::new(provider, limits.iter().map(|text| text.parse::<Limit>().expect("a limit")))
 }
 
 /// Of member 1, `count` permits of cost 1.
@@ -29,7 +28,7 @@ fn call(number: i64, count: u32, budget: Option<Micros>) -> Call {
 }
 
 async fn book(store: &dyn Store, quota: &Quota, call: &Call) -> Answer {
-    store.book(quota, call).await.expect("an answer")
+    store.book(quota, call).await.expect("an answer").expect("the limits are known")
 }
 
 /// The permits of an answer, and whether the rest was refused.

@@ -27,10 +27,8 @@ const PROCESSES: u64 = 3;
 fn replica(url: &str) {
     let store = RedisStore::new(url).expect("a URL").timeout(Duration::from_secs(10));
     let member = u64::from(std::process::id());
-    let quota = |provider: &str, limit: &str| {
-        let limits = vec![limit.parse::<Limit>().expect("a limit").into()];
-        Quota { provider: Arc::from(provider), limits }
-    };
+    let quota =
+        |provider: &str, limit: &str| Quota::new(provider, [limit.parse::<Limit>().expect("a limit")]);
     let call = |number: i64, count| {
         let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count }];
         Call { member, number, horizon: 50_000, more: true, wants, ..Call::default() }
@@ -43,7 +41,7 @@ fn replica(url: &str) {
         while slots.first().is_none_or(|first| last < first + 10 * SECOND) {
             number += 1;
             let answer = store.book(&quota("rolling", "50/s unpaced guard 0"), &call(number, 5)).await;
-            let new = answer.expect("an answer").outcomes[0].slots.clone();
+            let new = answer.expect("an answer").expect("a known limit").outcomes[0].slots.clone();
             last = *new.last().expect("at least one");
             slots.extend(new);
         }
@@ -52,7 +50,11 @@ fn replica(url: &str) {
             number += 1;
             let mut call = call(number, 7);
             call.wants[0].budget = Some(0);
-            let answer = store.book(&quota("closed", "100/366day"), &call).await.expect("an answer");
+            let answer = store
+                .book(&quota("closed", "100/366day"), &call)
+                .await
+                .expect("an answer")
+                .expect("a known limit");
             closed += answer.outcomes[0].slots.len();
             if answer.outcomes[0].slots.is_empty() {
                 break;
@@ -130,12 +132,11 @@ fn rejecting(url: &str) {
 
 /// A call that would not wait: what it got, and when it asked, by the store's clock.
 async fn ask_the_bucket(store: &RedisStore, number: i64) -> (Vec<Micros>, Micros) {
-    let limits = vec!["10/s burst 5 guard 0".parse::<Limit>().expect("a limit").into()];
-    let quota = Quota { provider: Arc::from("bucket"), limits };
+    let quota = Quota::new("bucket", ["10/s burst 5 guard 0".parse::<Limit>().expect("a limit")]);
     let member = u64::from(std::process::id());
     let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: Some(0), count: 1 }];
     let call = Call { member, number, horizon: 50_000, wants, ..Call::default() };
-    let answer = store.book(&quota, &call).await.expect("an answer");
+    let answer = store.book(&quota, &call).await.expect("an answer").expect("a known limit");
     (answer.outcomes[0].slots.clone(), answer.now)
 }
 

@@ -83,7 +83,7 @@ fn is_calendar(kind: &Kind) -> bool {
 
 #[test]
 fn no_window_is_exceeded() {
-    let wild = Wild { steps: 40, wrong: false, back: false };
+    let wild = Wild { steps: 40, wrong: false, back: false, changes: false };
     proptest!(config(1_000), |(history in histories(wild))| {
         let mut flights = play(&history, &mut Pure(Ledger::new(history::EPOCH)));
         if history.has_classes() {
@@ -97,7 +97,7 @@ fn no_window_is_exceeded() {
 /// the clock itself.
 #[test]
 fn no_window_is_exceeded_while_the_clock_steps_back() {
-    let wild = Wild { steps: 40, wrong: false, back: true };
+    let wild = Wild { steps: 40, wrong: false, back: true, changes: false };
     proptest!(config(1_000), |(mut history in histories(wild))| {
         history.limits.retain(|kind| !is_calendar(kind));
         if history.limits.is_empty() {
@@ -109,12 +109,40 @@ fn no_window_is_exceeded_while_the_clock_steps_back() {
     });
 }
 
+/// What was granted last into a window was granted when all of it was within the limit of that moment. Without classes:
+/// a far slot that is taken over was granted before.
+#[test]
+fn no_window_is_exceeded_while_limits_change() {
+    let wild = Wild { steps: 60, wrong: false, back: false, changes: true };
+    proptest!(config(1_000), |(mut history in histories(wild))| {
+        history.forget_the_classes();
+        let flights = play(&history, &mut Pure(Ledger::new(history::EPOCH)));
+        for (at, &kind) in history.limits.iter().enumerate() {
+            let Kind::Rolling { window, guard, .. } = kind else { continue };
+            let under = flights.iter().filter(|flight| flight.set & (1 << at) != 0);
+            let mut sent: Vec<_> = under.map(|flight| (flight.slot, flight.costs[at], flight)).collect();
+            sent.sort_by_key(|(slot, ..)| *slot);
+            let mut first = 0;
+            for end in 0..sent.len() {
+                while sent[first].0 <= sent[end].0 - window - guard {
+                    first += 1;
+                }
+                let within = &sent[first..=end];
+                let sum: i64 = within.iter().map(|(_, cost, _)| cost).sum();
+                let last = within.iter().filter(|(_, cost, _)| *cost > 0).max_by_key(|(.., flight)| flight.order);
+                let most = last.map_or(0, |(.., flight)| flight.most[at]);
+                assert!(sum <= most, "{sum} of {most} until {}: {kind:?}\n{within:?}", sent[end].0);
+            }
+        }
+    });
+}
+
 #[cfg(feature = "redis")]
 #[test]
 fn no_window_is_exceeded_by_the_scripts() {
     let redis = redis_server::PrivateRedis::start();
     let scripts = std::cell::RefCell::new(scripts::Scripts::on(&redis));
-    let wild = Wild { steps: 40, wrong: false, back: false };
+    let wild = Wild { steps: 40, wrong: false, back: false, changes: false };
     proptest!(config(50), |(history in histories(wild))| {
         let mut scripts = scripts.borrow_mut();
         scripts.forget();

@@ -3,6 +3,7 @@
 -- generation       ordinal and since: another one means that what was booked before is not in the state
 -- pause            nobody sends before it
 -- idle:NAME        from when on that limit needs no key; of the limits that are watched
+-- limit:, till:    see lib/accord.lua
 --
 -- Times in microseconds since the epoch.
 

@@ -172,7 +172,6 @@ function desk.confirm(d, confirms, ours, from)
     local keeps = complete[at] and booked.slot >= from
     if keeps and not places.full(d, booked.costs) then
       places.take(d, booked.costs)
-      far.note(d, booked.slot, booked.costs, booked.class)
       slots[at] = booked.slot
       far.note(d, booked.slot, booked.costs, booked.class)
     elseif ours then

@@ -8,7 +8,7 @@ function limits.read()
   return args.list(function()
     local limit = { key = args.next_key(), crowd_key = args.next_key() }
     limit.far_key = args.next_key()
-    limit.name, limit.text, limit.watched = args.text(), args.text(), args.flag()
+    limit.name, limit.claim, limit.watched = args.text(), accord.claim(), args.flag()
     limit.reserve = args.number()
     limit.kind = kinds[args.text()]
     limit.rule = limit.kind.read()
@@ -49,7 +49,7 @@ function limits.save(list, c, now, handed_in)
     local idle = limit.kind.idle_at(limit.rule, limit.state)
     local log_key = limit.rule.log_key
     if idle > 0 then
-      limit.kind.save(limit.key, limit.rule, limit.state, limit.text)
+      limit.kind.save(limit.key, limit.rule, limit.state, limit.claim.text)
       keep(limit.key, idle, now, handed_in)
       if log_key then
         keep(log_key, idle, now, handed_in)

@@ -1,7 +1,7 @@
 -- The classic token bucket: at most `capacity` at once and `tokens` per `period` after that.
 --
 -- rule:   capacity, tokens, period, cell. Times in microseconds; tokens and period are reduced.
--- stored: a HASH with limit, tokens, last_time, rem, tail, held.
+-- stored: a HASH with limit, tokens, last_time, rem, tail, held; and capacity and period, which they were counted by.
 -- bucket: tokens    whole tokens at last_time; below zero it is a debt
 --         last_time when they were counted; in the future it is when the last token was promised: nothing
 --                   before then
@@ -19,22 +19,31 @@ function token_bucket.read()
   return rule
 end
 
--- Missing means empty at the beginning of time: by now it is full.
-function token_bucket.load(key)
-  local row = redis.call('HMGET', key, 'tokens', 'last_time', 'rem', 'tail', 'held')
-  return {
+-- Missing means empty at the beginning of time: by now it is full. If the limit was another one what is missing stays
+-- missing: of a smaller bucket it may be more than it holds, which is a debt, but never above the capacity once more.
+function token_bucket.load(key, rule)
+  local row = redis.call('HMGET', key, 'tokens', 'last_time', 'rem', 'tail', 'held', 'capacity', 'period')
+  local bucket = {
     tokens = tonumber(row[1] or 0),
     last_time = tonumber(row[2] or 0),
     rem = tonumber(row[3] or 0),
     tail = tonumber(row[4] or 0),
     held = stored.parse(row[5] or ''),
-  }, row[1] ~= false
+  }
+  local capacity = tonumber(row[6] or rule.capacity)
+  if capacity > rule.capacity then
+    bucket.tokens = math.max(bucket.tokens + rule.capacity - capacity, -rule.capacity)
+  end
+  if tonumber(row[7]) ~= rule.period then
+    bucket.rem = 0
+  end
+  return bucket, row[1] ~= false
 end
 
 function token_bucket.save(key, rule, bucket, text)
   redis.call('HSET', key, 'limit', text, 'tokens', whole(bucket.tokens), 'last_time',
     whole(bucket.last_time), 'rem', whole(bucket.rem), 'tail', whole(bucket.tail),
-    'held', stored.text(bucket.held))
+    'held', stored.text(bucket.held), 'capacity', whole(rule.capacity), 'period', whole(rule.period))
 end
 
 -- How long `parts` of a token take to come, rounded up: against the caller.

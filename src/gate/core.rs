@@ -4,6 +4,7 @@
 
 mod answers;
 mod calls;
+mod changes;
 mod flights;
 mod pauses;
 
@@ -85,7 +86,8 @@ pub struct Core<W> {
     tickets: u32,
     /// In the order of their slots.
     held: VecDeque<Permit>,
-    returns: Vec<Permit>,
+    /// Permits that nobody wants any more.
+    returns: Vec<(Generation, Booked)>,
     /// Permits that flew, with what they cost more or less than was booked.
     settles: Vec<(Generation, Booked)>,
     /// The call under way, or, after a failure, the one to be sent again before anything new: it may have
@@ -102,6 +104,8 @@ pub struct Core<W> {
     closed: bool,
     /// How often the store was doubted.
     doubts: u32,
+    /// How often other limits came into force.
+    changes: u32,
 }
 
 #[derive(Debug)]
@@ -119,6 +123,8 @@ struct Sent {
     called_up: bool,
     /// It tells of calls that have ended.
     landed: bool,
+    /// How often other limits had come into force by then.
+    changes: u32,
     asked: Vec<Ticket>,
 }
 
@@ -156,6 +162,7 @@ impl<W> Core<W> {
             closing: false,
             closed: false,
             doubts: 0,
+            changes: 0,
         }
     }
 
@@ -234,7 +241,7 @@ impl<W> Core<W> {
         if permit.stage == Stage::Ready && permit.doubts == self.doubts {
             self.keep(permit);
         } else {
-            self.returns.push(permit);
+            self.give_up(permit);
         }
     }
 
@@ -288,11 +295,9 @@ impl<W> Core<W> {
             while let Some(waiter) = self.queue.pop_first() {
                 mail.push((waiter.handle, Verdict::Closed));
             }
-            let (asked, free): (Vec<_>, Vec<_>) =
-                self.held.drain(..).partition(|permit| permit.stage == Stage::Asked);
-            self.held.extend(asked);
-            self.returns.extend(free);
+            self.give_up_all();
         }
+        self.refuse_the_impossible(mail);
         self.hand_out(now, mail);
         self.refuse_the_held_up(now.mono, mail);
         while let Some(waiter) = self.queue.pop_overdue(now.mono) {
@@ -353,10 +358,22 @@ impl<W> Core<W> {
                         self.flights.set_out(&permit.booked.costs);
                         mail.push((waiter.handle, Verdict::Granted(permit)));
                     }
-                    None => self.returns.push(permit),
+                    None => self.give_up(permit),
                 }
             }
         }
+    }
+
+    fn give_up(&mut self, permit: Permit) {
+        self.returns.push((permit.generation, permit.booked));
+    }
+
+    /// All that the store is not being asked about.
+    fn give_up_all(&mut self) {
+        let (asked, free): (Vec<_>, Vec<_>) =
+            self.held.drain(..).partition(|permit| permit.stage == Stage::Asked);
+        self.held.extend(asked);
+        free.into_iter().for_each(|permit| self.give_up(permit));
     }
 
     fn keep(&mut self, permit: Permit) {

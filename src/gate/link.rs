@@ -91,6 +91,10 @@ impl Link {
         Self { guard, way }
     }
 
+    pub fn set_guard(&mut self, guard: Micros) {
+        self.guard = guard;
+    }
+
     /// A call sent at `sent` was answered at `store_now` and heard of `now`.
     pub fn heard(&mut self, sent: Moment, now: Moment, store_now: Micros) {
         self.way.with(|trips| trips.heard(sent, now, store_now));

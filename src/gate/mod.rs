@@ -42,8 +42,8 @@ pub struct Gate {
     pub quota: Quota,
     /// Some of the limits count calls in flight: each call must be told to have landed.
     pub flies: bool,
-    /// The limits as numbers, unless they depend on the date.
-    fixed: Option<Vec<Named>>,
+    /// The limits do not depend on the date.
+    dateless: bool,
     store: Arc<dyn Store>,
     /// Rings when the store may have changed its mind.
     bell: Option<Bell>,
@@ -61,6 +61,10 @@ pub struct Gate {
 
 struct State {
     core: Core<Caller>,
+    /// The limits that it goes by.
+    version: u64,
+    /// They as numbers, unless they depend on the date.
+    fixed: Option<Vec<Named>>,
     pumping: bool,
     /// What the bell has rung, as far as the core knows.
     rung: Rung,
@@ -78,24 +82,35 @@ pub struct Plan {
 impl Gate {
     pub fn new(plan: Plan, store: Arc<dyn Store>, clock: Clock) -> Arc<Self> {
         let now = clock.steady();
+        // Before the limits are looked at: what changes meanwhile is noticed afterwards.
+        let version = plan.quota.version();
+        let limits = plan.quota.rules(now);
         let settings = Settings {
             member: fastrand::u64(1..),
-            rules: plan.quota.rules(now).into_iter().map(|named| named.rule).collect(),
+            rules: limits.iter().map(|named| named.rule.clone()).collect(),
             guard: plan.quota.guard(),
             queue: plan.queue,
             ageing: plan.ageing,
             common: plan.common.clone(),
         };
         let flies = plan.quota.limits().any(is_in_flight);
-        let fixed = plan.quota.limits().all(|limit| limit.boundaries(now).is_empty());
+        let dateless = plan.quota.limits().all(|limit| limit.boundaries(now).is_empty());
+        let bell = store.listen(&plan.quota, settings.member);
+        let state = State {
+            core: Core::new(settings),
+            version,
+            fixed: dateless.then_some(limits),
+            pumping: false,
+            rung: Rung::default(),
+        };
         Arc::new(Self {
             flies,
-            fixed: fixed.then(|| plan.quota.rules(now)),
-            bell: store.listen(&plan.quota, settings.member),
+            dateless,
+            bell,
             quota: plan.quota,
             store,
             clock,
-            state: Mutex::new(State { core: Core::new(settings), pumping: false, rung: Rung::default() }),
+            state: Mutex::new(state),
             common: plan.common,
             warn_after: plan.warn_after,
             warned: AtomicBool::new(false),
@@ -130,7 +145,7 @@ impl Gate {
         if !state.core.is_quiet(now.mono) {
             return None;
         }
-        let taken = store.take_now(&self.quota, self.fixed.as_deref(), costs, priority.class())?;
+        let taken = store.take_now(&self.quota, state.fixed.as_deref(), costs, priority.class())?;
         self.warn_of_long_waits(0);
         Some(state.core.at_once(now, costs.clone(), priority, &taken))
     }
@@ -204,9 +219,18 @@ impl Gate {
         !state.pumping && state.core.is_idle()
     }
 
-    /// Whatever is decided next must not rest on what the store said before the bell rang.
+    /// Whatever is decided next must not rest on what the store said before the bell rang, nor on limits that are not
+    /// in force any more.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = self.quota.version();
+        if version != state.version {
+            state.version = version;
+            let limits = self.quota.rules(self.clock.steady());
+            let rules = limits.iter().map(|named| named.rule.clone()).collect();
+            state.core.relimit(rules, self.quota.guard());
+            state.fixed = self.dateless.then_some(limits);
+        }
         let rung = self.bell.as_ref().map_or(state.rung, |bell| *bell.borrow());
         if rung.pauses != state.rung.pauses {
             state.core.doubt();

@@ -8,7 +8,7 @@ use crate::{
     store::{MemoryStore, StoreError},
 };
 
-type Flight = Pin<Box<dyn Future<Output = Result<Answer, StoreError>> + Send>>;
+type Flight = Pin<Box<dyn Future<Output = Result<Option<Answer>, StoreError>> + Send>>;
 
 pub async fn run(watch: Watch) {
     let gate = &watch.gate;
@@ -73,11 +73,14 @@ fn turn(gate: &Gate) -> (Next, bool) {
     (next, deliver(gate, mail))
 }
 
-fn hear(gate: &Gate, answer: Result<Answer, StoreError>) {
+fn hear(gate: &Gate, answer: Result<Option<Answer>, StoreError>) {
     let mut mail = Mail::new();
     let closed = {
         let mut state = gate.lock();
-        state.core.answered(gate.clock.now(), answer, &mut mail);
+        match answer.transpose() {
+            Some(answer) => state.core.answered(gate.clock.now(), answer, &mut mail),
+            None => state.core.undecided(),
+        }
         state.core.is_closed()
     };
     deliver(gate, mail);

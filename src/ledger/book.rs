@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::{
     Micros,
-    call::{Answer, Call, Class, Costs, Generation, Reply},
+    accord::{Accord, Claim},
+    call::{Answer, Call, Class, Costs, Generation, Reply, Undecided},
     crowd::Crowd,
     desk::{Desk, Round, Seat},
     far::Far,
@@ -12,8 +13,8 @@ use super::{
     tightest,
 };
 
-/// What a member was told is forgotten when it was unseen for this long.
-const GONE: Micros = 60_000_000;
+/// Who was unseen for so long has left: what it was told is forgotten, and what it said.
+pub const GONE: Micros = 60_000_000;
 /// So many states are kept in any case.
 const FEW: usize = 1_024;
 
@@ -21,6 +22,8 @@ const FEW: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     pub name: String,
+    pub claim: Claim,
+    /// What is in force by the accord that the claim goes by.
     pub rule: Rule,
     /// A shared store notices if it loses the state of this one. Not where there are as many as credentials.
     pub watched: bool,
@@ -29,8 +32,11 @@ pub struct Named {
 }
 
 impl Named {
+    /// That all replicas have alike.
     pub fn new(name: impl Into<String>, rule: Rule) -> Self {
-        Self { name: name.into(), rule, watched: true, reserve: 0 }
+        let name = name.into();
+        let claim = Claim::new(name.clone(), name.clone());
+        Self { name, claim, rule, watched: true, reserve: 0 }
     }
 }
 
@@ -41,6 +47,8 @@ pub struct Ledger {
     pause: Micros,
     members: HashMap<u64, Member>,
     limits: HashMap<String, Shared>,
+    /// By the names of claims.
+    accords: HashMap<String, Accord>,
     /// Members that have a place in flight coming, who do not know it yet.
     woken: Vec<u64>,
     /// More states than this, and those that say nothing any more are dropped.
@@ -86,6 +94,7 @@ impl Ledger {
             pause: 0,
             members: HashMap::new(),
             limits: HashMap::new(),
+            accords: HashMap::new(),
             woken: Vec::new(),
             crowded: FEW,
             swept: now,
@@ -98,8 +107,27 @@ impl Ledger {
         self.pause
     }
 
-    pub fn peek(&self, now: Micros, limits: &[Named]) -> Option<Peek> {
-        let mut desk = self.open(now, limits, 0)?;
+    /// A limit is set anew: the accord on it then, as text, and whether that is another one.
+    pub fn set(&mut self, now: Micros, claim: &Claim, text: &str, number: Option<i64>) -> (String, bool) {
+        let accord = self.accords.entry(claim.name.clone()).or_default();
+        let before = accord.text().to_owned();
+        accord.set(&claim.text, text, number, now);
+        (accord.text().to_owned(), accord.text() != before)
+    }
+
+    /// Looks and changes nothing.
+    ///
+    /// # Errors
+    /// What the caller goes by is not so.
+    pub fn peek(&self, now: Micros, limits: &[Named]) -> Result<Peek, Undecided> {
+        cover(now, limits)?;
+        let heard = |Named { claim, .. }: &Named| {
+            let mut accord = self.accords.get(&claim.name).cloned().unwrap_or_default();
+            accord.hear(&claim.text, now);
+            accord
+        };
+        agree(now, limits, limits.iter().map(heard))?;
+        let mut desk = self.open(now, limits, 0);
         desk.prune();
         let start = now.max(self.pause);
         let limits = desk.limits.iter().map(|Seat { rule, state, .. }| {
@@ -109,7 +137,7 @@ impl Ledger {
             };
             (state.left(rule, now, self.pause), next)
         });
-        Some(Peek { now, pause: self.pause, limits: limits.collect() })
+        Ok(Peek { now, pause: self.pause, limits: limits.collect() })
     }
 
     /// What [`book`](Self::book) says to a lone caller that wants one permit now, if it can have it: charged in
@@ -123,13 +151,13 @@ impl Ledger {
         class: Class,
     ) -> Option<(usize, i64)> {
         let resume = self.pause;
-        if resume > now {
+        if resume > now || self.hear(now, limits).is_err() {
             return None;
         }
         for (Named { name, rule, .. }, cost) in limits.iter().zip(costs.iter()) {
             // A place in flight has a holder, and classes must know of each other: that is for a booking.
             let booked = matches!(rule, Rule::Flight(_)) || class != 1;
-            if booked || cost > rule.max() || !rule.covers(now) || rule.beyond(now) {
+            if booked || cost > rule.max() || rule.beyond(now) {
                 return None;
             }
             let state = self.state(name, rule);
@@ -183,7 +211,10 @@ impl Ledger {
             return Reply::Booked(Answer { now, ..member.answer.clone() });
         }
         let before = known.map_or(0, |member| member.last);
-        let Some(mut desk) = self.open(now, limits, call.member) else { return Reply::Stale(now) };
+        if let Err(undecided) = self.hear(now, limits) {
+            return Reply::Undecided(undecided);
+        }
+        let mut desk = self.open(now, limits, call.member);
         let entitled = desk.entitled();
         for (seat, limit) in desk.limits.iter_mut().zip(limits) {
             if let Some(shared) = self.limits.get(&limit.name) {
@@ -253,11 +284,24 @@ impl Ledger {
         Reply::Booked(answer)
     }
 
-    /// The states a call is about, out of the ledger.
-    fn open<'a>(&self, now: Micros, limits: &'a [Named], member: u64) -> Option<Desk<'a>> {
-        if !limits.iter().all(|limit| limit.rule.covers(now)) {
-            return None;
+    /// What a caller says of its limits, and whether it may be decided by that.
+    fn hear(&mut self, now: Micros, limits: &[Named]) -> Result<(), Undecided> {
+        cover(now, limits)?;
+        let heard = |Named { claim, .. }: &Named| {
+            self.accords.get(&claim.name).is_some_and(|accord| accord.is_heard(claim, now))
+        };
+        if limits.iter().all(heard) {
+            return Ok(());
         }
+        for Named { claim, .. } in limits {
+            self.accords.entry(claim.name.clone()).or_default().hear(&claim.text, now);
+        }
+        let accords = limits.iter().map(|limit| self.accords[&limit.claim.name].clone());
+        agree(now, limits, accords)
+    }
+
+    /// The states a call is about, out of the ledger.
+    fn open<'a>(&self, now: Micros, limits: &'a [Named], member: u64) -> Desk<'a> {
         let limits = limits.iter().map(|Named { name, rule, reserve, .. }| {
             let shared = self.limits.get(name);
             let state = shared.and_then(|shared| shared.state.clone()).unwrap_or_else(|| rule.fresh());
@@ -265,16 +309,7 @@ impl Ledger {
             Seat { rule, state, reserve: *reserve, far, live: 1, contended: false, burnt: 0 }
         });
         let limits = limits.collect();
-        Some(Desk {
-            member,
-            now,
-            base: now,
-            resume: self.pause,
-            reach: 0,
-            highest: 0,
-            touched: false,
-            limits,
-        })
+        Desk { member, now, base: now, resume: self.pause, reach: 0, highest: 0, touched: false, limits }
     }
 
     /// Scopes come and go: what says nothing any more is dropped, whenever there is twice as much as was left the
@@ -292,4 +327,17 @@ impl Ledger {
         });
         self.crowded = FEW.max(2 * (self.members.len() + self.limits.len()));
     }
+}
+
+/// Whether the resets told lie around now.
+fn cover(now: Micros, limits: &[Named]) -> Result<(), Undecided> {
+    let covers = limits.iter().all(|limit| limit.rule.covers(now));
+    if covers { Ok(()) } else { Err(Undecided::Stale(now)) }
+}
+
+/// Whether the caller goes by these accords.
+fn agree(now: Micros, limits: &[Named], accords: impl Iterator<Item = Accord>) -> Result<(), Undecided> {
+    let texts: Vec<_> = accords.map(|accord| accord.text().to_owned()).collect();
+    let agreed = limits.iter().zip(&texts).all(|(limit, text)| limit.claim.agreed == *text);
+    if agreed { Ok(()) } else { Err(Undecided::Changed(now, texts)) }
 }

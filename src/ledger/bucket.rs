@@ -62,9 +62,24 @@ pub struct State {
     /// Tokens charged when they were there, to fly later (another limit, or a reply that takes its time):
     /// until then the capacity is lower by them, else they would fly on top of a full bucket.
     pub held: Cells,
+    /// What the tokens were counted by.
+    pub capacity: i64,
+    pub period: Micros,
 }
 
 impl State {
+    /// If the limit was another one what is missing stays missing: of a smaller bucket it may be more than it holds,
+    /// which is a debt, but never above the capacity once more.
+    fn fit(&mut self, rule: &Rule) {
+        if self.capacity > rule.capacity {
+            self.tokens = (self.tokens + rule.capacity - self.capacity).max(-rule.capacity);
+        }
+        if self.period != rule.period {
+            self.rem = 0;
+        }
+        (self.capacity, self.period) = (rule.capacity, rule.period);
+    }
+
     /// Time passes. A clock that steps back changes nothing: no token is earned or lost.
     fn prune(&mut self, rule: &Rule, now: Micros) {
         while let Some(cell) = self.held.get(0).filter(|cell| cell.latest <= now) {
@@ -78,6 +93,7 @@ impl State {
 
     /// The same, and a pause that is over has emptied it.
     pub fn pass(&mut self, rule: &Rule, now: Micros, resume: Micros) {
+        self.fit(rule);
         if resume <= now {
             self.resume(rule, resume);
         }

@@ -168,6 +168,14 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     Booked(Answer),
-    /// The resets handed in do not lie around the store's time, which is this.
+    Undecided(Undecided),
+}
+
+/// What the caller goes by is not so, with the store's time. Nothing was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undecided {
+    /// The resets handed in do not lie around it.
     Stale(Micros),
+    /// The accords on the limits are these, as texts.
+    Changed(Micros, Vec<String>),
 }

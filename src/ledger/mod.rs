@@ -3,6 +3,7 @@
 //! `lua/` holds the same under the same names in the same order; `tests/rust_and_lua_disagree.rs` plays the
 //! same histories to both.
 
+mod accord;
 mod book;
 mod bucket;
 mod calendar;
@@ -17,8 +18,11 @@ mod places;
 mod rolling;
 
 pub use self::{
+    accord::{Accord, Change, Claim},
     book::{Ledger, Named, Peek},
-    call::{Answer, Booked, CLASSES, Call, Class, Costs, Generation, Outcome, Refused, Reply, Want},
+    call::{
+        Answer, Booked, CLASSES, Call, Class, Costs, Generation, Outcome, Refused, Reply, Undecided, Want,
+    },
     limits::Rule,
 };
 

@@ -12,6 +12,7 @@ mod grain;
 mod parse;
 mod reset;
 mod scan;
+mod stricter;
 #[cfg(test)]
 mod tests;
 mod text;

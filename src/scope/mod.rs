@@ -84,6 +84,11 @@ impl Scope {
         self
     }
 
+    /// Whether all requests share one state.
+    pub(crate) fn is_all(&self) -> bool {
+        self.route.is_none() && self.keys.is_empty()
+    }
+
     /// Whether there is a state for each value of something, so that nobody knows how many.
     pub(crate) fn is_keyed(&self) -> bool {
         !self.keys.is_empty()

@@ -3,10 +3,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Bell, Pending, Quota, Store, StoreError, bell::Bells};
+use super::{Agreed, Bell, Pending, Quota, Store, StoreError, bell::Bells};
 use crate::{
     clock::Clock,
-    ledger::{Answer, Call, Class, Costs, Generation, Ledger, Micros, Named, Peek, Reply},
+    ledger::{Answer, Call, Class, Costs, Generation, Ledger, Micros, Named, Peek, Reply, Undecided},
 };
 
 /// A century: longer pauses would leave the numbers that stay exact.
@@ -55,7 +55,7 @@ impl MemoryStore {
         costs: &Costs,
         class: Class,
     ) -> Option<Taken> {
-        self.with(quota, |ledger, now| {
+        self.with(&quota.provider, |ledger, now| {
             let (tightest, remaining) = match limits {
                 Some(limits) => ledger.take_now(now, limits, costs, class)?,
                 None => ledger.take_now(now, &quota.rules(now), costs, class)?,
@@ -64,26 +64,49 @@ impl MemoryStore {
         })
     }
 
-    pub(crate) fn decide(&self, quota: &Quota, call: &Call) -> Result<Answer, StoreError> {
-        let (reply, woken) = self.with(quota, |ledger, now| {
+    /// `None`: nothing was decided, because limits have changed; the quota knows them now.
+    pub(crate) fn decide(&self, quota: &Quota, call: &Call) -> Result<Option<Answer>, StoreError> {
+        let (reply, woken) = self.with(&quota.provider, |ledger, now| {
             let reply = ledger.book(now, &quota.rules(now), call);
             (reply, ledger.take_woken())
         });
         woken.into_iter().for_each(|member| self.bells.call_up(&quota.provider, member));
         match reply {
-            Reply::Booked(answer) => Ok(answer),
-            Reply::Stale(_) => Err(StoreError::answer("the resets of a calendar limit cannot be told")),
+            Reply::Booked(answer) => Ok(Some(answer)),
+            Reply::Undecided(undecided) => self.learn(quota, undecided).map(|()| None),
         }
     }
 
-    fn with<T>(&self, quota: &Quota, decide: impl FnOnce(&mut Ledger, Micros) -> T) -> T {
+    fn learn(&self, quota: &Quota, undecided: Undecided) -> Result<(), StoreError> {
+        match undecided {
+            Undecided::Stale(_) => Err(StoreError::answer("the resets of a calendar limit cannot be told")),
+            Undecided::Changed(_, accords) => {
+                let lost = quota.learn(&accords);
+                lost.into_iter()
+                    .for_each(|(limit, change)| self.set(limit, &change.text, Some(change.number)));
+                Ok(())
+            }
+        }
+    }
+
+    fn set(&self, limit: &Agreed, text: &str, number: Option<i64>) {
+        let claim = limit.claim().0;
+        let (accord, changed) =
+            self.with(limit.provider(), |ledger, now| ledger.set(now, &claim, text, number));
+        let _ = limit.learn(&accord);
+        if changed {
+            self.bells.ring(limit.provider());
+        }
+    }
+
+    fn with<T>(&self, provider: &Arc<str>, decide: impl FnOnce(&mut Ledger, Micros) -> T) -> T {
         // A panic in a decision cannot leave half a state behind that matters more than going on.
         let mut ledgers = self.ledgers.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.steady();
-        if let Some(ledger) = ledgers.get_mut(&quota.provider) {
+        if let Some(ledger) = ledgers.get_mut(provider) {
             return decide(ledger, now);
         }
-        decide(ledgers.entry(quota.provider.clone()).or_insert(Ledger::new(now)), now)
+        decide(ledgers.entry(provider.clone()).or_insert(Ledger::new(now)), now)
     }
 }
 
@@ -94,8 +117,15 @@ impl Default for MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>> {
         Box::pin(async move { self.decide(quota, call) })
+    }
+
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        Box::pin(async move {
+            self.set(limit, text, number);
+            Ok(())
+        })
     }
 
     fn local(&self) -> Option<&MemoryStore> {
@@ -104,7 +134,7 @@ impl Store for MemoryStore {
 
     fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
         Box::pin(async move {
-            let (left, moved) = self.with(quota, |ledger, now| {
+            let (left, moved) = self.with(&quota.provider, |ledger, now| {
                 let before = ledger.pause(0);
                 let until = ledger.pause(now + time.clamp(0, LONGEST));
                 (until - now, until > before)
@@ -118,8 +148,13 @@ impl Store for MemoryStore {
 
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {
         Box::pin(async move {
-            self.with(quota, |ledger, now| ledger.peek(now, &quota.rules(now)))
-                .ok_or_else(|| StoreError::answer("the resets of a calendar limit cannot be told"))
+            loop {
+                let look = self.with(&quota.provider, |ledger, now| ledger.peek(now, &quota.rules(now)));
+                match look {
+                    Ok(look) => return Ok(look),
+                    Err(undecided) => self.learn(quota, undecided)?,
+                }
+            }
         })
     }
 

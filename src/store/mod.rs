@@ -1,5 +1,6 @@
 //! Where the state of a provider lives: in memory, for one process, or in Redis, for all.
 
+mod agreed;
 mod bell;
 mod error;
 mod memory;
@@ -11,13 +12,14 @@ use std::{pin::Pin, sync::Arc};
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
 pub use self::{
+    agreed::Agreed,
     bell::{Bell, Rung},
     error::StoreError,
     memory::{MemoryStore, Taken},
 };
 use crate::{
     clock::micros,
-    ledger::{Answer, Call, Micros, Named, Peek, Rule, SECOND},
+    ledger::{Answer, Call, Change, Micros, Named, Peek, Rule, SECOND},
     limit::{Kind, Limit},
 };
 
@@ -31,7 +33,7 @@ pub struct Quota {
 /// A limit and where its use is counted.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    pub limit: Limit,
+    pub agreed: Arc<Agreed>,
     /// The name of its state: what it counts, and in which scope.
     pub name: String,
     /// See [`Named::watched`].
@@ -45,24 +47,31 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 
 /// Shared state, judged by one clock. Every store passes `tests/store_contract`.
 pub trait Store: Send + Sync + 'static {
-    /// Decides and charges in one step. A repeated number books nothing and gets the first answer.
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer>;
+    /// Decides and charges in one step. A repeated number books nothing and gets the first answer. `None`: nothing was
+    /// decided, because limits have changed; the quota knows them now.
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>>;
     /// Nobody sends for `time` from now; a longer pause stays. Tells what is left of it.
     fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros>;
+    /// A limit is set anew, for all replicas, or told again.
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()>;
     /// A store in this very process answers at once.
     fn local(&self) -> Option<&MemoryStore> {
         None
     }
     /// Looks and changes nothing.
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek>;
-    /// A bell that rings when a pause of this provider has moved, so that what was booked before must be confirmed,
-    /// and when this member has a place in flight coming. It may ring for nothing or not at all.
+    /// A bell that rings when a pause of this provider has moved or a limit has changed, so that what was booked before
+    /// must be confirmed, and when this member has a place in flight coming. It may ring for nothing or not at all.
     fn listen(&self, quota: &Quota, member: u64) -> Option<Bell>;
 }
 
 impl<S: Store> Store for Arc<S> {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>> {
         (**self).book(quota, call)
+    }
+
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        (**self).change(limit, text, number)
     }
 
     fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
@@ -82,42 +91,68 @@ impl<S: Store> Store for Arc<S> {
     }
 }
 
-impl From<Limit> for Counted {
-    /// For all requests. Other grains are another state: its numbers would mean something else.
-    fn from(limit: Limit) -> Self {
-        let name = match limit.grain() {
-            1 => limit.name(),
-            grain => format!("{}:x{grain}", limit.name()),
-        };
-        Self { name, limit, watched: true, headroom: 0 }
+impl Counted {
+    /// For all requests.
+    pub fn new(provider: Arc<str>, limit: Limit) -> Self {
+        let name = state_name(&limit);
+        Self { agreed: Agreed::new(provider, name.clone(), limit).into(), name, watched: true, headroom: 0 }
+    }
+
+    /// As it was configured here.
+    pub fn limit(&self) -> &Limit {
+        self.agreed.configured()
+    }
+}
+
+/// Other grains are another state: its numbers would mean something else.
+pub fn state_name(limit: &Limit) -> String {
+    match limit.grain() {
+        1 => limit.name(),
+        grain => format!("{}:x{grain}", limit.name()),
     }
 }
 
 impl Quota {
-    /// The limits as numbers; calendars as they stand around `now`.
+    /// Limits for all requests.
+    pub fn new(provider: impl Into<Arc<str>>, limits: impl IntoIterator<Item = Limit>) -> Self {
+        let provider = provider.into();
+        let limits = limits.into_iter().map(|limit| Counted::new(provider.clone(), limit)).collect();
+        Self { provider, limits }
+    }
+
+    /// The limits in force as numbers; calendars as they stand around `now`.
     pub fn rules(&self, now: Micros) -> Vec<Named> {
         let named = |counted: &Counted| {
-            let rule = rule(&counted.limit, now);
+            let (claim, limit) = counted.agreed.claim();
+            let rule = rule(&limit, now);
             let reserve = rule.max() * i64::from(counted.headroom) / 100;
-            Named { name: counted.name.clone(), rule, watched: counted.watched, reserve }
+            Named { name: counted.name.clone(), claim, rule, watched: counted.watched, reserve }
         };
         self.limits.iter().map(named).collect()
     }
 
+    /// As they were configured here.
     pub fn limits(&self) -> impl Iterator<Item = &Limit> {
-        self.limits.iter().map(|counted| &counted.limit)
+        self.limits.iter().map(Counted::limit)
+    }
+
+    /// Another number: other limits are in force.
+    pub fn version(&self) -> u64 {
+        self.limits.iter().fold(0, |sum, counted| sum.wrapping_add(counted.agreed.version()))
+    }
+
+    /// The accords as the store has them; changes that it has lost and must be told again.
+    fn learn(&self, accords: &[String]) -> Vec<(&Agreed, Change)> {
+        let learned = self.limits.iter().zip(accords);
+        learned.filter_map(|(counted, text)| Some((&*counted.agreed, counted.agreed.learn(text)?))).collect()
     }
 
     /// The smallest guard. For calls in flight it does not matter when they set out: without another limit no permit
     /// is late.
     pub fn guard(&self) -> Micros {
-        let timed = self.limits().filter(|limit| !is_in_flight(limit));
+        let in_force = self.limits.iter().map(|counted| counted.agreed.in_force());
+        let timed = in_force.filter(|limit| !is_in_flight(limit));
         timed.map(|limit| micros(limit.guard())).min().unwrap_or(SECOND)
-    }
-
-    /// The limits as text, in the same order.
-    pub fn texts(&self) -> impl Iterator<Item = String> + '_ {
-        self.limits().map(Limit::to_string)
     }
 }
 

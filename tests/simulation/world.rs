@@ -203,7 +203,7 @@ impl World {
     /// What the ledger still counts, against what was sent: more than that is lost.
     pub fn lost(&self) -> i64 {
         let now = EPOCH + self.now;
-        let Some(look) = self.ledger.peek(now, &self.named(now)) else { return 0 };
+        let Ok(look) = self.ledger.peek(now, &self.named(now)) else { return 0 };
         let mut lost = 0;
         for (rule, (left, _)) in self.plan.limits.iter().zip(look.limits) {
             if let Rule::Rolling(rolling) = rule {

@@ -10,7 +10,7 @@ use std::{
 use tollgate::{
     MemoryStore,
     ledger::{Answer, Call, Micros, Peek},
-    store::{Bell, Pending, Quota, Store},
+    store::{Agreed, Bell, Pending, Quota, Store},
 };
 
 /// A store far away, which notes who says what.
@@ -44,7 +44,7 @@ impl Far {
 }
 
 impl Store for Far {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>> {
         Box::pin(async move {
             let trip = self.next_trip();
             tokio::time::sleep(trip / 2).await;
@@ -63,6 +63,10 @@ impl Store for Far {
             tokio::time::sleep(trip / 2).await;
             left
         })
+    }
+
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        self.memory.change(limit, text, number)
     }
 
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use tollgate::ledger::{
-    Booked, Call, Class, Costs, Generation, Ledger, Micros, Named, Peek, Reply, Rule, SECOND, Want,
+    Accord, Booked, Call, Claim, Class, Costs, Generation, Ledger, Micros, Named, Peek, Reply, Rule, SECOND,
+    Undecided, Want,
 };
 
 pub const EPOCH: Micros = 1_700_000_000 * SECOND;
@@ -17,7 +18,9 @@ const FORGOTTEN: Micros = 60 * SECOND;
 pub trait Machine {
     fn book(&mut self, now: Micros, limits: &[Named], call: &Call) -> Reply;
     fn pause(&mut self, now: Micros, time: Micros) -> Micros;
-    fn peek(&mut self, now: Micros, limits: &[Named]) -> Option<Peek>;
+    fn peek(&mut self, now: Micros, limits: &[Named]) -> Result<Peek, Undecided>;
+    /// Tells the accord.
+    fn set(&mut self, now: Micros, claim: &Claim, text: &str, number: Option<i64>) -> String;
 }
 
 /// The decision itself.
@@ -32,8 +35,12 @@ impl Machine for Pure {
         self.0.pause(now + time) - now
     }
 
-    fn peek(&mut self, now: Micros, limits: &[Named]) -> Option<Peek> {
+    fn peek(&mut self, now: Micros, limits: &[Named]) -> Result<Peek, Undecided> {
         self.0.peek(now, limits)
+    }
+
+    fn set(&mut self, now: Micros, claim: &Claim, text: &str, number: Option<i64>) -> String {
+        self.0.set(now, claim, text, number).0
     }
 }
 
@@ -82,6 +89,19 @@ pub enum Step {
     PassSpan(Micros),
     /// The clock steps back by parts of the shortest window.
     Back(Part),
+    /// From now on a member is configured with this part of a limit.
+    Deploy {
+        member: u64,
+        limit: usize,
+        part: Part,
+    },
+    /// A member sets this part of a limit, for all; or tells the last change again.
+    Set {
+        member: u64,
+        limit: usize,
+        part: Part,
+        again: bool,
+    },
     Peek,
 }
 
@@ -156,6 +176,10 @@ pub struct Flight {
     seated: bool,
     member: u64,
     generation: Generation,
+    /// So many were booked before it.
+    pub order: usize,
+    /// What each limit admitted when it was booked.
+    pub most: Vec<i64>,
 }
 
 impl Kind {
@@ -166,6 +190,26 @@ impl Kind {
                 Rule::Bucket(rule) => rule.capacity,
                 _ => unreachable!(),
             },
+        }
+    }
+
+    /// The same with another count, if it can be counted.
+    fn with_max(self, most: i64) -> Self {
+        let kind = match self {
+            Self::Rolling { window, guard, paced, .. } => Self::Rolling { max: most, window, guard, paced },
+            Self::Bucket { window, burst, guard, .. } => Self::Bucket { max: most, window, burst, guard },
+            Self::Calendar { period, guard, .. } => Self::Calendar { max: most, period, guard },
+            Self::Flight { lease, .. } => Self::Flight { max: most, lease },
+        };
+        if exact(kind) { kind } else { self }
+    }
+
+    fn count(self) -> i64 {
+        match self {
+            Self::Rolling { max, .. }
+            | Self::Calendar { max, .. }
+            | Self::Flight { max, .. }
+            | Self::Bucket { max, .. } => max,
         }
     }
 
@@ -208,6 +252,14 @@ impl History {
         })
     }
 
+    pub fn forget_the_classes(&mut self) {
+        for step in &mut self.steps {
+            if let Step::Book(booking) = step {
+                booking.wants.iter_mut().for_each(|((_, class), ..)| *class = 1);
+            }
+        }
+    }
+
     fn shortest(&self) -> Micros {
         self.limits.iter().map(|limit| limit.window()).min().unwrap_or(1)
     }
@@ -221,16 +273,6 @@ impl History {
         self.limits.iter().map(|limit| limit.window()).max().unwrap_or(1)
     }
 
-    fn named(&self, set: u8, around: Micros) -> Vec<Named> {
-        let chosen = self.limits.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0);
-        chosen
-            .map(|(at, limit)| Named {
-                reserve: limit.max() / 4,
-                ..Named::new(format!("limit{at}"), limit.rule(around))
-            })
-            .collect()
-    }
-
     /// Of the limits there are: none if no bit is set, else at least one.
     fn set(&self, bits: u8) -> u8 {
         let all = (1 << self.limits.len()) - 1;
@@ -242,6 +284,11 @@ impl History {
 #[derive(Default)]
 struct Fleet {
     now: Micros,
+    /// What members are configured with, where it is another count.
+    configured: HashMap<(u64, usize), i64>,
+    /// The accords that members go by, in each set of limits.
+    agreed: HashMap<(u64, u8, usize), String>,
+    booked: usize,
     /// How far the clock has stepped back so far.
     behind: Micros,
     generation: Option<Generation>,
@@ -309,20 +356,73 @@ pub fn play(history: &History, machine: &mut impl Machine) -> Vec<Flight> {
                 fleet.behind += part(*time);
             }
             Step::Peek => {
-                machine.peek(fleet.now, &history.named(u8::MAX, fleet.now));
+                let _ = machine.peek(fleet.now, &fleet.named(history, 0, u8::MAX, fleet.now));
+            }
+            Step::Deploy { member, limit, part } => {
+                let at = limit % history.limits.len();
+                let most = (history.limits[at].count() * part / 1_000).max(1);
+                fleet.configured.insert((*member, at), most);
+                fleet.agreed.retain(|(of, _, limit), _| (*of, *limit) != (*member, at));
+            }
+            Step::Set { member, limit, part, again } => {
+                let at = limit % history.limits.len();
+                let most = (history.limits[at].count() * part / 1_000).max(1).to_string();
+                let claim = fleet.claim(history, *member, 0, at);
+                let told = machine.set(fleet.now, &claim, &most, None);
+                if *again && let Some(change) = Accord::read(&told).change() {
+                    let later = change.number + part % 3 - 1;
+                    machine.set(fleet.now, &claim, &change.text, Some(later));
+                }
             }
         }
     }
-    machine.peek(fleet.now, &history.named(u8::MAX, fleet.now));
+    let _ = machine.peek(fleet.now, &fleet.named(history, 0, u8::MAX, fleet.now));
     fleet.flights
 }
 
 impl Fleet {
+    fn claim(&self, history: &History, member: u64, set: u8, limit: usize) -> Claim {
+        let configured = self.configured.get(&(member, limit)).copied();
+        let text = configured.unwrap_or(history.limits[limit].count()).to_string();
+        let claim = Claim::new(format!("all limit{limit}"), text);
+        let agreed = self.agreed.get(&(member, set, limit)).cloned();
+        Claim { agreed: agreed.unwrap_or_else(|| claim.agreed.clone()), ..claim }
+    }
+
+    /// The smallest of what is said of each limit, as a member believes.
+    fn named(&self, history: &History, member: u64, set: u8, around: Micros) -> Vec<Named> {
+        let chosen = history.limits.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0);
+        let named = chosen.map(|(at, limit)| {
+            let claim = self.claim(history, member, set, at);
+            let accord = Accord::read(&claim.agreed);
+            let number = |text: &str| text.parse::<i64>().expect("a count");
+            let counts = accord.claims().map(|claim| match accord.change() {
+                Some(change) if change.of.iter().any(|of| of == claim) => number(&change.text),
+                _ => number(claim),
+            });
+            let limit = limit.with_max(counts.min().unwrap_or(limit.count()));
+            let reserve = limit.max() / 4;
+            Named { reserve, claim, ..Named::new(format!("limit{at}"), limit.rule(around)) }
+        });
+        named.collect()
+    }
+
     fn book(&mut self, history: &History, machine: &mut impl Machine, booking: &Booking) {
+        self.book_and_return(history, machine, booking, vec![]);
+    }
+
+    /// Gives back what it holds of other limits than are in force now.
+    fn book_and_return(
+        &mut self,
+        history: &History,
+        machine: &mut impl Machine,
+        booking: &Booking,
+        mut returned: Vec<Flight>,
+    ) {
         let set = history.set(booking.set);
         let part = |part: Part| (i128::from(part) * i128::from(history.shortest()) / 1_000) as Micros;
         let off = history.longest() * booking.off;
-        let limits = history.named(set, self.now + off);
+        let limits = self.named(history, booking.member, set, self.now + off);
         let chosen: Vec<_> = (0..history.limits.len()).filter(|at| set & (1 << at) != 0).collect();
         let most = limits.iter().map(|limit| limit.rule.max()).min().unwrap_or(1);
         let cost = |part: Part, max: i64| (part * max / 1_000).max(1);
@@ -372,7 +472,8 @@ impl Fleet {
             }
             picked
         };
-        let (returned, offered) = (pick(&booking.returns, false), pick(&booking.confirms, true));
+        returned.extend(pick(&booking.returns, false));
+        let offered = pick(&booking.confirms, true);
         let held = |at| {
             let seated = offered.iter().filter(|flight| flight.seated);
             self.places(booking.member, at) + seated.map(|flight| flight.costs[at]).sum::<i64>()
@@ -449,11 +550,26 @@ impl Fleet {
         let answer = match machine.book(self.now, &limits, &call) {
             Reply::Booked(answer) => answer,
             // Nothing was settled either, but what cost less is believed: it must not be booked for others.
-            Reply::Stale(_) => {
+            Reply::Undecided(Undecided::Stale(_)) => {
                 self.flights.extend(returned.into_iter().chain(offered));
                 return;
             }
+            Reply::Undecided(Undecided::Changed(_, accords)) => {
+                for (at, accord) in chosen.into_iter().zip(accords) {
+                    self.agreed.insert((booking.member, set, at), accord);
+                }
+                self.flights.extend(offered);
+                let held = |flight: &mut Flight| {
+                    flight.far && flight.member == booking.member && flight.set == set && !flight.landed
+                };
+                returned.extend(self.flights.extract_if(.., held));
+                return self.book_and_return(history, machine, booking, returned);
+            }
         };
+        let mut most = vec![0; history.limits.len()];
+        chosen.iter().zip(&limits).for_each(|(&at, limit)| most[at] = limit.rule.max());
+        self.booked += 1;
+        let order = self.booked;
         let near = |slot: Micros| slot <= self.now + call.reach();
         let flight = |slot: Micros, costs: Vec<i64>, class: Class, seated: bool| Flight {
             class,
@@ -468,12 +584,17 @@ impl Fleet {
             claimable: !near(slot) && class > answer.highest,
             member: call.member,
             generation: answer.generation,
+            order,
+            most: most.clone(),
         };
         assert!(ours || returned.is_empty() || self.generation == Some(answer.generation));
         let confirmed = answer.confirmed.iter().zip(&offered);
         let confirmed = confirmed.filter_map(|(&slot, old)| Some((slot?, old)));
         let confirmed = confirmed.map(|(slot, old)| {
-            (old.seated, flight(slot, old.costs.clone(), old.class, old.seated || slot == old.slot))
+            let kept = ours && slot == old.slot;
+            let new = flight(slot, old.costs.clone(), old.class, old.seated || kept);
+            let old_terms = Flight { order: old.order, most: old.most.clone(), ..new.clone() };
+            (old.seated, if kept { old_terms } else { new })
         });
         let mut booked: Vec<_> = confirmed.collect();
         for (outcome, want) in answer.outcomes.iter().zip(&call.wants) {
@@ -487,11 +608,11 @@ impl Fleet {
         self.flights.extend(booked.into_iter().map(|(_, flight)| flight));
         for at in chosen {
             self.told.insert((booking.member, at), self.now);
-            if let Kind::Flight { max, lease } = history.limits[at]
+            if let Kind::Flight { lease, .. } = history.limits[at]
                 && took[at]
                 && self.behind == 0
             {
-                self.judge_places(at, max, lease);
+                self.judge_places(at, most[at], lease);
             }
         }
         self.generation = Some(answer.generation);
@@ -532,6 +653,8 @@ pub struct Wild {
     pub wrong: bool,
     /// The clock may step back, by less than half the shortest window in all.
     pub back: bool,
+    /// Replicas have different limits, and set others at run time.
+    pub changes: bool,
 }
 
 pub fn histories(wild: Wild) -> impl Strategy<Value = History> {
@@ -584,7 +707,15 @@ fn exact(kind: Kind) -> bool {
 
 fn step(wild: Wild) -> impl Strategy<Value = Step> {
     let back: Part = if wild.wrong { 20_000 } else { 200 };
+    let part = || prop_oneof![select(vec![500, 1_000, 1_500_i64]), 100..2_000_i64];
+    let changes = prop_oneof![
+        (0..4_u64, 0..3_usize, part()).prop_map(|(member, limit, part)| Step::Deploy { member, limit, part }),
+        (0..4_u64, 0..3_usize, part(), prop::bool::weighted(0.3))
+            .prop_map(|(member, limit, part, again)| Step::Set { member, limit, part, again }),
+    ];
+    let changes = if wild.changes { changes.boxed() } else { Just(Step::Peek).boxed() };
     prop_oneof![
+        3 => changes,
         12 => booking(wild).prop_map(Step::Book),
         1 => stream(),
         1 => (0..4_u64).prop_map(Step::Repeat),
@@ -597,7 +728,6 @@ fn step(wild: Wild) -> impl Strategy<Value = Step> {
             .prop_map(|(member, pick, after)| Step::Until { member, pick, after }),
         1 => (-1..=1_i64).prop_map(Step::PassSpan),
         2 => (0..back).prop_map(Step::Back),
-        1 => Just(Step::Peek),
     ]
 }
 

@@ -56,7 +56,7 @@ impl Lab {
     pub fn decide(&mut self, now: Micros, call: &Call) -> Answer {
         match self.ledger.book(EPOCH + now, &self.limits, call) {
             Reply::Booked(answer) => answer,
-            Reply::Stale(_) => panic!("no calendars here"),
+            Reply::Undecided(_) => panic!("no calendars here"),
         }
     }
 

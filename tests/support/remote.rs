@@ -12,7 +12,7 @@ use std::{
 use tollgate::{
     Limiter, MemoryStore, Provider, Tollgate,
     ledger::{Answer, Call, Micros, Peek},
-    store::{Bell, Pending, Quota, Store, StoreError},
+    store::{Agreed, Bell, Pending, Quota, Store, StoreError},
 };
 
 /// For one process: several of them may share what they stand for.
@@ -93,7 +93,7 @@ impl Remote {
 }
 
 impl Store for Remote {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>> {
         self.calls.fetch_add(1, SeqCst);
         Box::pin(async move {
             self.pass().await?;
@@ -113,6 +113,15 @@ impl Store for Remote {
             let left = self.shared.pause(quota, time).await;
             self.pass().await?;
             left
+        })
+    }
+
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        Box::pin(async move {
+            self.pass().await?;
+            let changed = self.shared.change(limit, text, number).await;
+            self.pass().await?;
+            changed
         })
     }
 

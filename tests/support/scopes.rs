@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use tollgate::{
     Acquire, Limit, Limiter, MemoryStore, Provider, Scope, Tollgate,
-    store::{Counted, Quota, Store},
+    store::{Agreed, Counted, Quota, Store},
 };
 
 /// A route, and a URL that goes there.
@@ -49,9 +49,10 @@ pub fn memory(provider: Provider) -> (Arc<MemoryStore>, Tollgate, Limiter) {
 
 /// What a limit has left in the state of this scope, as its name ends; empty: that of all requests.
 pub async fn left(store: &Arc<impl Store>, text: &str, scope: &str) -> i64 {
-    let counted = Counted::from(plain(text));
-    let name = if scope.is_empty() { counted.name.clone() } else { format!("{}:{scope}", counted.name) };
-    let quota = Quota { provider: "acme".into(), limits: vec![Counted { name, ..counted }] };
+    let (provider, limit) = (Arc::from("acme"), plain(text));
+    let name = if scope.is_empty() { limit.name() } else { format!("{}:{scope}", limit.name()) };
+    let agreed = Agreed::new(Arc::clone(&provider), name.clone(), limit).into();
+    let quota = Quota { provider, limits: vec![Counted { agreed, name, watched: true, headroom: 0 }] };
     store.peek(&quota).await.unwrap_or_else(|error| panic!("{error}")).limits[0].0
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate::{
-    ledger::{Call, Micros, Named, Peek, Reply},
+    ledger::{Call, Claim, Micros, Named, Peek, Reply, Undecided},
     store::RedisStore,
 };
 
@@ -29,14 +29,9 @@ impl Scripts {
     }
 }
 
-fn texts(limits: &[Named]) -> Vec<String> {
-    limits.iter().map(|limit| format!("text of {}", limit.name)).collect()
-}
-
 impl Machine for Scripts {
     fn book(&mut self, now: Micros, limits: &[Named], call: &Call) -> Reply {
-        let texts = texts(limits);
-        let reply = self.store.book_at(Some(now), "acme", limits, &texts, call);
+        let reply = self.store.book_at(Some(now), "acme", limits, call);
         self.runtime.block_on(reply).expect("an answer")
     }
 
@@ -44,9 +39,13 @@ impl Machine for Scripts {
         self.runtime.block_on(self.store.pause_at(Some(now), "acme", time)).expect("an answer")
     }
 
-    fn peek(&mut self, now: Micros, limits: &[Named]) -> Option<Peek> {
-        let texts = texts(limits);
-        let peek = self.store.peek_at(Some(now), "acme", limits, &texts);
-        self.runtime.block_on(peek).expect("an answer").ok()
+    fn peek(&mut self, now: Micros, limits: &[Named]) -> Result<Peek, Undecided> {
+        let peek = self.store.peek_at(Some(now), "acme", limits);
+        self.runtime.block_on(peek).expect("an answer")
+    }
+
+    fn set(&mut self, now: Micros, claim: &Claim, text: &str, number: Option<i64>) -> String {
+        let set = self.store.change_at(Some(now), "acme", claim, text, number);
+        self.runtime.block_on(set).expect("an answer")
     }
 }

@@ -27,13 +27,15 @@ impl<W> Core<W> {
             self.held.drain(..).partition(|permit| permit.stage == Stage::Asked);
         // What an earlier generation granted is not in this one: it must not fly.
         self.held.extend(kept.into_iter().filter(|permit| permit.generation == answer.generation));
-        if sent.call.generation != Some(answer.generation) || answer.confirmed.contains(&None) {
+        let ours = sent.call.generation == Some(answer.generation);
+        if !ours || answer.confirmed.contains(&None) {
             self.doubt_the_places(&sent.call.places);
         }
         let is_near = |slot| slot <= answer.now + sent.call.reach();
         for (permit, slot) in asked.into_iter().zip(&answer.confirmed) {
             if let Some(slot) = *slot {
-                let seated = permit.seated || slot == permit.booked.slot || is_near(slot);
+                let kept = ours && slot == permit.booked.slot;
+                let seated = permit.seated || kept || is_near(slot);
                 let booked = Booked { slot, far: far(slot, permit.booked.class), ..permit.booked };
                 let permit = Permit::new(booked, now, sent.at, &answer, &self.link, &self.settings.rules);
                 self.keep(self.flights.seat(permit, seated));
@@ -61,6 +63,11 @@ impl<W> Core<W> {
         self.heed_the_pause(&answer);
         if sent.doubted {
             self.doubt_the_held();
+        }
+        if sent.changes != self.changes {
+            // It may have been decided by the limits that were in force before.
+            self.give_up_all();
+            return;
         }
         // First what is due: who would not wait is served by that or not at all.
         self.hand_out(now, mail);

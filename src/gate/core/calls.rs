@@ -55,8 +55,8 @@ impl<W> Core<W> {
         // What an earlier generation granted is not in this one.
         let known = self.generation;
         let ours = |generation| Some(generation) == known;
-        let returns = self.returns.drain(..).filter(|permit| ours(permit.generation));
-        call.returns.extend(returns.map(|permit| permit.booked));
+        let returns = self.returns.drain(..).filter(|(generation, _)| ours(*generation));
+        call.returns.extend(returns.map(|(_, permit)| permit));
         let settles = self.settles.drain(..).filter(|(generation, _)| ours(*generation));
         call.settles.extend(settles.map(|(_, change)| change));
         for permit in self.held.iter_mut().filter(|permit| confirm(permit)) {
@@ -77,6 +77,7 @@ impl<W> Core<W> {
             doubted: false,
             called_up: false,
             landed,
+            changes: self.changes,
             asked,
         });
         Some(call)
@@ -89,7 +90,8 @@ impl<W> Core<W> {
             let permit = &self.held[at];
             let unwanted = permit.stage != Stage::Asked && (permit.is_far() || permit.stage == Stage::Late);
             if unwanted && self.held_of(&permit.booked.costs) > self.queue.count_of(&permit.booked.costs) {
-                self.returns.extend(self.held.remove(at));
+                let permit = self.held.remove(at);
+                permit.into_iter().for_each(|permit| self.give_up(permit));
             }
         }
     }

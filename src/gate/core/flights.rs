@@ -23,13 +23,19 @@ pub struct Flights {
 
 impl Flights {
     pub fn new(rules: &[Rule]) -> Self {
+        let counts = rules.iter().map(|rule| matches!(rule, Rule::Flight(_))).collect();
+        let mut flights =
+            Self { flying: vec![0; rules.len()], counts, lease: None, landed: false, in_line: false };
+        flights.relimit(rules);
+        flights
+    }
+
+    pub(super) fn relimit(&mut self, rules: &[Rule]) {
         let leases = rules.iter().filter_map(|rule| match rule {
             Rule::Flight(rule) => Some(rule.lease),
             _ => None,
         });
-        let lease = leases.min();
-        let counts = rules.iter().map(|rule| matches!(rule, Rule::Flight(_))).collect();
-        Self { flying: vec![0; rules.len()], counts, lease, landed: false, in_line: false }
+        self.lease = leases.min();
     }
 
     /// Nobody flies, and the store knows.

@@ -25,10 +25,10 @@ use self::{
     script::Script,
     wire::{Request, Subject},
 };
-use super::{Bell, Pending, Quota, Store, StoreError, bell::Bells};
+use super::{Agreed, Bell, Pending, Quota, Store, StoreError, bell::Bells};
 use crate::{
     clock::Clock,
-    ledger::{Answer, Call, Micros, Named, Peek, Reply},
+    ledger::{Answer, Call, Claim, Micros, Named, Peek, Reply, Undecided},
 };
 
 /// State in Redis, shared by every process that uses the same server, prefix and provider name.
@@ -185,10 +185,9 @@ impl RedisStore {
         now: Option<Micros>,
         provider: &str,
         limits: &[Named],
-        texts: &[String],
         call: &Call,
     ) -> Result<Reply, StoreError> {
-        let request = self.subject(provider, limits, texts).book(now, call)?;
+        let request = self.subject(provider, limits).book(now, call)?;
         wire::booked(&self.run(&script::BOOK, &request).await?, call, limits.len())
     }
 
@@ -200,26 +199,38 @@ impl RedisStore {
         provider: &str,
         time: Micros,
     ) -> Result<Micros, StoreError> {
-        let request = self.subject(provider, &[], &[]).pause(now, time);
+        let request = self.subject(provider, &[]).pause(now, time);
         wire::paused(&self.run(&script::PAUSE, &request).await?)
     }
 
-    /// One look at a moment of the caller's choice; `None`: by the server's clock. The inner error is that
-    /// moment, around which the resets do not lie.
+    /// One change of a limit at a moment of the caller's choice; `None`: by the server's clock. Tells the accord.
+    #[doc(hidden)]
+    pub async fn change_at(
+        &self,
+        now: Option<Micros>,
+        provider: &str,
+        claim: &Claim,
+        text: &str,
+        number: Option<i64>,
+    ) -> Result<String, StoreError> {
+        let request = self.subject(provider, &[]).change(now, claim, text, number);
+        wire::changed(&self.run(&script::LIMIT, &request).await?)
+    }
+
+    /// One look at a moment of the caller's choice; `None`: by the server's clock.
     #[doc(hidden)]
     pub async fn peek_at(
         &self,
         now: Option<Micros>,
         provider: &str,
         limits: &[Named],
-        texts: &[String],
-    ) -> Result<Result<Peek, Micros>, StoreError> {
-        let request = self.subject(provider, limits, texts).peek(now)?;
+    ) -> Result<Result<Peek, Undecided>, StoreError> {
+        let request = self.subject(provider, limits).peek(now)?;
         wire::peeked(&self.run(&script::PEEK, &request).await?, limits.len())
     }
 
-    fn subject<'a>(&'a self, provider: &'a str, limits: &'a [Named], texts: &'a [String]) -> Subject<'a> {
-        Subject { prefix: &self.prefix, provider, limits, texts }
+    fn subject<'a>(&'a self, provider: &'a str, limits: &'a [Named]) -> Subject<'a> {
+        Subject { prefix: &self.prefix, provider, limits }
     }
 
     async fn run(&self, script: &Script, request: &Request) -> Result<String, StoreError> {
@@ -311,6 +322,13 @@ impl RedisStore {
         }
     }
 
+    async fn learn(&self, quota: &Quota, accords: &[String]) -> Result<(), StoreError> {
+        for (limit, change) in quota.learn(accords) {
+            self.change(limit, &change.text, Some(change.number)).await?;
+        }
+        Ok(())
+    }
+
     /// The server's time as far as known, for the resets of calendars.
     fn around(&self) -> Micros {
         self.clock.steady().saturating_add(self.ahead.load(Relaxed))
@@ -340,19 +358,21 @@ impl fmt::Debug for RedisStore {
 }
 
 impl Store for RedisStore {
-    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Answer> {
+    fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>> {
         Box::pin(async move {
-            let texts: Vec<_> = quota.texts().collect();
             let mut around = self.around();
             // Once more if the resets told did not lie around the server's time, which it then says.
             for _ in 0..2 {
                 let limits = quota.rules(around);
-                match self.book_at(None, &quota.provider, &limits, &texts, call).await? {
+                match self.book_at(None, &quota.provider, &limits, call).await? {
                     Reply::Booked(answer) => {
                         self.heard(answer.now);
-                        return Ok(answer);
+                        return Ok(Some(answer));
                     }
-                    Reply::Stale(now) => around = self.heard(now),
+                    Reply::Undecided(Undecided::Stale(now)) => around = self.heard(now),
+                    Reply::Undecided(Undecided::Changed(_, accords)) => {
+                        return self.learn(quota, &accords).await.map(|()| None);
+                    }
                 }
             }
             Err(untold())
@@ -363,18 +383,27 @@ impl Store for RedisStore {
         Box::pin(self.pause_at(None, &quota.provider, time))
     }
 
+    fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let accord = self.change_at(None, limit.provider(), &limit.claim().0, text, number).await?;
+            let _ = limit.learn(&accord);
+            Ok(())
+        })
+    }
+
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {
         Box::pin(async move {
-            let texts: Vec<_> = quota.texts().collect();
             let mut around = self.around();
-            for _ in 0..2 {
+            // Limits may have changed as well, and change again meanwhile.
+            for _ in 0..4 {
                 let limits = quota.rules(around);
-                match self.peek_at(None, &quota.provider, &limits, &texts).await? {
+                match self.peek_at(None, &quota.provider, &limits).await? {
                     Ok(peek) => {
                         self.heard(peek.now);
                         return Ok(peek);
                     }
-                    Err(now) => around = self.heard(now),
+                    Err(Undecided::Stale(now)) => around = self.heard(now),
+                    Err(Undecided::Changed(_, accords)) => self.learn(quota, &accords).await?,
                 }
             }
             Err(untold())
@@ -383,7 +412,7 @@ impl Store for RedisStore {
 
     fn listen(&self, quota: &Quota, member: u64) -> Option<Bell> {
         let hears = self.ear.is_some() || matches!(&self.link, Link::Own(own) if own.can_hear());
-        hears.then(|| self.bells.listen(&self.subject(&quota.provider, &[], &[]).key("bell"), member))
+        hears.then(|| self.bells.listen(&self.subject(&quota.provider, &[]).key("bell"), member))
     }
 }
 

@@ -26,6 +26,7 @@ macro_rules! with_limits {
             "lib/flight",
             "lib/flight_places",
             "lib/control",
+            "lib/accord",
             "lib/limits",
             $($file),+
         )
@@ -44,6 +45,8 @@ pub(super) static BOOK: Script = Script::new(with_limits!(
     "book"
 ));
 pub(super) static PAUSE: Script = Script::new(script!("lib/args", "lib/bell", "lib/control", "pause"));
+pub(super) static LIMIT: Script =
+    Script::new(script!("lib/args", "lib/keys", "lib/bell", "lib/control", "lib/accord", "limit"));
 pub(super) static PEEK: Script = Script::new(with_limits!("peek"));
 
 /// A text, and the SHA by which Redis knows it.
@@ -74,12 +77,13 @@ mod tests {
     /// says here that they may; else the layout in the keys needs a new version.
     #[test]
     fn a_changed_script_is_a_decision() {
-        let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&PEEK, "peek")];
+        let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&LIMIT, "limit"), (&PEEK, "peek")];
         let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
         let pins = [
-            "book e659cc11978097920e4c0fa1811db36e06840712",
-            "pause cf4f224e2dfb2b312d9d80d9fcd0c0497dad32f2",
-            "peek 0a85af822cff6141ff4b9eb8af10c27b7bb68c1a",
+            "book 0592ba0e41b6a4f120b4e7b2ed470bf56b37ded8",
+            "pause 3db0b023d7bbe716ee72a17d474048d59675230b",
+            "limit 8e5976de2550e5d3b3ffe71363932e4780373e85",
+            "peek e1809341b85b6e41f7cb487bfd72a09ae6116283",
         ];
         assert_eq!(shas, pins);
     }

@@ -4,8 +4,8 @@ use std::str::SplitAsciiWhitespace;
 
 use crate::{
     ledger::{
-        Answer, Booked, Call, Class, Costs, Generation, Micros, Named, Outcome, Peek, Refused, Reply, Rule,
-        Want,
+        Answer, Booked, Call, Claim, Class, Costs, Generation, Micros, Named, Outcome, Peek, Refused, Reply,
+        Rule, Undecided, Want,
     },
     store::StoreError,
 };
@@ -20,13 +20,12 @@ pub(super) struct Request {
     pub(super) args: Vec<String>,
 }
 
-/// A provider and its limits as text, the frame of every request.
+/// A provider and its limits, the frame of every request.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) prefix: &'a str,
     pub(super) provider: &'a str,
     pub(super) limits: &'a [Named],
-    pub(super) texts: &'a [String],
 }
 
 impl Subject<'_> {
@@ -59,6 +58,20 @@ impl Subject<'_> {
         let mut request = self.begin(now);
         // Its end must still be exact.
         request.number(time.min(EXACT / 2));
+        request
+    }
+
+    pub(super) fn change(
+        &self,
+        now: Option<Micros>,
+        claim: &Claim,
+        text: &str,
+        number: Option<i64>,
+    ) -> Request {
+        let mut request = self.begin(now);
+        request.claim(claim);
+        request.text(text);
+        request.optional(number);
         request
     }
 
@@ -111,13 +124,17 @@ impl Request {
         }
     }
 
+    fn claim(&mut self, claim: &Claim) {
+        [&claim.name, &claim.text, &claim.agreed].into_iter().for_each(|text| self.text(text));
+    }
+
     fn costs(&mut self, costs: &Costs, limits: usize) {
         (0..limits).for_each(|limit| self.number(costs.of(limit)));
     }
 
     fn limits(&mut self, subject: &Subject<'_>) -> Result<(), StoreError> {
         self.number(subject.limits.len() as i64);
-        for (limit, text) in subject.limits.iter().zip(subject.texts) {
+        for limit in subject.limits {
             let key = subject.key(&limit.name);
             if self.keys.contains(&key) {
                 return Err(StoreError::answer(format!(
@@ -129,7 +146,7 @@ impl Request {
             self.keys.push(subject.key(&format!("{}:crowd", limit.name)));
             self.keys.push(subject.key(&format!("{}:far", limit.name)));
             self.text(&limit.name);
-            self.text(text);
+            self.claim(&limit.claim);
             self.numbers([i64::from(limit.watched), limit.reserve]);
             match &limit.rule {
                 Rule::Rolling(rule) => {
@@ -140,7 +157,8 @@ impl Request {
                 Rule::Bucket(rule) => {
                     if !rule.is_exact() {
                         return Err(StoreError::answer(format!(
-                            "{text} cannot be counted exactly: use a smaller guard or rounder numbers"
+                            "{} cannot be counted exactly: use a smaller guard or rounder numbers",
+                            limit.claim.text
                         )));
                     }
                     self.text("bucket");
@@ -162,10 +180,11 @@ impl Request {
 }
 
 pub(super) fn booked(text: &str, call: &Call, limits: usize) -> Result<Reply, StoreError> {
+    let (text, accords) = accords(text);
     let reply = |mut read: Reader<'_>| {
-        let now = match read.head()? {
+        let now = match read.head(accords, limits)? {
             Ok(now) => now,
-            Err(now) => return Some(Reply::Stale(now)),
+            Err(undecided) => return Some(Reply::Undecided(undecided)),
         };
         let decided = read.number()?;
         let at = decided;
@@ -204,7 +223,7 @@ pub(super) fn booked(text: &str, call: &Call, limits: usize) -> Result<Reply, St
 /// What is left of the pause.
 pub(super) fn paused(text: &str) -> Result<Micros, StoreError> {
     let reply = |mut read: Reader<'_>| {
-        let now = read.head()?.ok()?;
+        let now = read.head("", 0)?.ok()?;
         let until = read.number()?;
         read.end()?;
         Some(until - now)
@@ -212,12 +231,22 @@ pub(super) fn paused(text: &str) -> Result<Micros, StoreError> {
     reply(Reader::new(text)).ok_or_else(|| malformed(text))
 }
 
-/// `Err`: the resets handed in do not lie around the store's time, which is this.
-pub(super) fn peeked(text: &str, limits: usize) -> Result<Result<Peek, Micros>, StoreError> {
+/// The accord on one limit.
+pub(super) fn changed(text: &str) -> Result<String, StoreError> {
+    let (head, accord) = accords(text);
     let reply = |mut read: Reader<'_>| {
-        let now = match read.head()? {
+        read.head("", 0)?.ok()?;
+        read.end()
+    };
+    reply(Reader::new(head)).map(|()| accord.to_owned()).ok_or_else(|| malformed(text))
+}
+
+pub(super) fn peeked(text: &str, limits: usize) -> Result<Result<Peek, Undecided>, StoreError> {
+    let (text, accords) = accords(text);
+    let reply = |mut read: Reader<'_>| {
+        let now = match read.head(accords, limits)? {
             Ok(now) => now,
-            Err(now) => return Some(Err(now)),
+            Err(undecided) => return Some(Err(undecided)),
         };
         let pause = read.number()?;
         let limits = (0..limits).map(|_| Some((read.number()?, read.number()?))).collect::<Option<_>>()?;
@@ -225,6 +254,11 @@ pub(super) fn peeked(text: &str, limits: usize) -> Result<Result<Peek, Micros>, 
         Some(Ok(Peek { now, pause, limits }))
     };
     reply(Reader::new(text)).ok_or_else(|| malformed(text))
+}
+
+/// The numbers of a reply, and the texts behind them.
+fn accords(text: &str) -> (&str, &str) {
+    text.split_once('\n').unwrap_or((text, ""))
 }
 
 fn malformed(text: &str) -> StoreError {
@@ -247,15 +281,17 @@ impl<'a> Reader<'a> {
         self.numbers.next()?.parse().ok().filter(|number: &i64| number.unsigned_abs() <= 2 * EXACT as u64)
     }
 
-    /// The store's time, as `Err` if it could not decide.
-    fn head(&mut self) -> Option<Result<Micros, Micros>> {
-        match self.number()? {
-            1 => Some(Ok(self.number()?)),
-            0 => {
-                let now = self.number()?;
-                self.end()?;
-                Some(Err(now))
-            }
+    /// The store's time; `Err` if it could not decide. `accords`: what is behind the numbers.
+    fn head(&mut self, accords: &str, limits: usize) -> Option<Result<Micros, Undecided>> {
+        let (kind, now) = (self.number()?, self.number()?);
+        if kind == 1 {
+            return Some(Ok(now));
+        }
+        self.end()?;
+        let texts: Vec<_> = accords.split("\n\n").map(str::to_owned).collect();
+        match kind {
+            0 => Some(Err(Undecided::Stale(now))),
+            2 => (texts.len() == limits).then_some(Err(Undecided::Changed(now, texts))),
             _ => None,
         }
     }
@@ -310,13 +346,13 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn named(name: &str, rule: Rule) -> (Named, String) {
-        (Named::new(name.to_owned(), rule), format!("text of {name}"))
+    fn named(name: &str, rule: Rule) -> Named {
+        let claim = Claim::new(format!("all {name}"), format!("text of {name}"));
+        Named { claim, ..Named::new(name, rule) }
     }
 
-    fn booking(limits: &[(Named, String)], call: &Call) -> Result<Request, StoreError> {
-        let (limits, texts): (Vec<_>, Vec<_>) = limits.iter().cloned().unzip();
-        Subject { prefix: "p", provider: "acme", limits: &limits, texts: &texts }.book(Some(9), call)
+    fn booking(limits: &[Named], call: &Call) -> Result<Request, StoreError> {
+        Subject { prefix: "p", provider: "acme", limits }.book(Some(9), call)
     }
 
     #[test]
@@ -326,7 +362,7 @@ mod tests {
             named("b", Rule::bucket(10, 1_000_000, 20, 0)),
             named("c", Rule::calendar(7, 5, vec![1, 20, 30])),
         ];
-        (limits[1].0.watched, limits[1].0.reserve) = (false, 6);
+        (limits[1].watched, limits[1].reserve) = (false, 6);
         let call = Call {
             member: u64::MAX,
             number: 3,
@@ -352,13 +388,13 @@ mod tests {
         let keys = "control told:ffffffffffffffff a a:crowd a:far a:log b b:crowd b:far c c:crowd c:far";
         let keys: Vec<_> = keys.split(' ').map(|name| format!("p:v1:{{acme}}:{name}")).collect();
         assert_eq!(request.keys, keys);
-        let Rule::Rolling(rule) = &limits[0].0.rule else { unreachable!() };
+        let Rule::Rolling(rule) = &limits[0].rule else { unreachable!() };
         let (cell, slack) = (rule.cell, rule.slack);
         assert_eq!(
             request.args.join(" "),
             format!(
-                "9 3 a text of a 1 0 rolling 100 60600000 {cell} {slack} 1 b text of b 0 6 bucket 20 1 100000 3906 \
-                 c text of c 1 0 calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 0 0 4 1 0 1 15 2 0 1 1 0 1 14 -1 \
+                "9 3 a all a text of a is text of a 1 0 rolling 100 60600000 {cell} {slack} 1 b all b text of b is text of b 0 6 bucket 20 1 100000 3906 \
+                 c all c text of c is text of c 1 0 calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 0 0 4 1 0 1 15 2 0 1 1 0 1 14 -1 \
                  0 7 2 1 0 2 1 1 1 1  4 1 1 1 1 9007199254740992 5"
             )
         );
@@ -408,13 +444,26 @@ mod tests {
             left: vec![17, 0],
         };
         assert_eq!(booked(ANSWER, &asked(), 2), Ok(Reply::Booked(answer)));
-        assert_eq!(booked("0 1007", &asked(), 2), Ok(Reply::Stale(1007)));
+        assert_eq!(booked("0 1007", &asked(), 2), Ok(Reply::Undecided(Undecided::Stale(1007))));
+        let changed = Undecided::Changed(1007, vec!["is 5/s".into(), "is 6/s\nnow 9 4/s\nfor 6/s".into()]);
+        let text = "2 1007\nis 5/s\n\nis 6/s\nnow 9 4/s\nfor 6/s";
+        assert_eq!(booked(text, &asked(), 2), Ok(Reply::Undecided(changed.clone())));
+        assert_eq!(peeked(text, 2), Ok(Err(changed)));
+        assert!(booked(text, &asked(), 3).is_err());
     }
 
     #[test]
     fn what_makes_no_sense_is_an_error() {
         let words: Vec<_> = ANSWER.split(' ').collect();
-        let mut texts = vec![format!("{ANSWER} 1"), "".into(), "0".into(), "2 5".into(), "0 5 5".into()];
+        let mut texts = vec![
+            format!("{ANSWER} 1"),
+            "".into(),
+            "0".into(),
+            "2 5".into(),
+            "2 5\nis 5/s".into(),
+            "2 5 5\nis 5/s\n\nis 6/s".into(),
+            "0 5 5".into(),
+        ];
         texts.extend((0..words.len()).map(|len| words[..len].join(" ")));
         for at in 0..words.len() {
             for wrong in ["x", "1.5", "9223372036854775807", "-9223372036854775808", "4000000000"] {
@@ -439,10 +488,12 @@ mod tests {
     fn looks_and_pauses_are_read() {
         let peek = Peek { now: 5, pause: 0, limits: vec![(3, 5), (0, 99)] };
         assert_eq!(peeked("1 5 0 3 5 0 99", 2), Ok(Ok(peek)));
-        assert_eq!(peeked("0 5", 2), Ok(Err(5)));
+        assert_eq!(peeked("0 5", 2), Ok(Err(Undecided::Stale(5))));
         assert!(peeked("1 5 0 3 5", 2).is_err());
         assert_eq!(paused("1 5 25"), Ok(20));
         assert!(paused("1 5").is_err());
         assert!(paused("0 5").is_err());
+        assert_eq!(changed("1 5\nis 6/s\nnow 9 4/s"), Ok("is 6/s\nnow 9 4/s".to_owned()));
+        assert!(changed("2 5\nis 6/s").is_err());
     }
 }
