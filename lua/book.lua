@@ -29,10 +29,10 @@
 --          server's; `2 now` and the accords of the limits, as texts with an empty line between them: they are other
 --          ones than those that the numbers were made of. A repeated number gets its first answer and books nothing.
 -- Rings    `next ID ..`: members that have a place in flight coming. See lib/bell.lua.
--- Writes   the generation, into the control hash, for 7 days; what the member was told, the crowds and far slots, for 1 min;
---          each limit's keys until they would equal none plus 1 s, only if something was booked, returned, settled
---          or exchanged. All at least 1 h if now was handed in. When it answers 2 only what this replica says of the
---          limits, into the control hash; nothing when it answers 0 or repeats.
+-- Writes   the generation, into the control hash, for 7 days; what the member was told, the crowds and far slots,
+--          for 1 min; each limit's keys until they would equal none plus 1 s, only if something was booked,
+--          returned, settled or exchanged. All at least 1 h if now was handed in. When it answers 2 only what this
+--          replica says of the limits, into the control hash; nothing when it answers 0 or repeats.
 
 local control_key, told_key = args.next_key(), args.next_key()
 local now, handed_in = args.time()

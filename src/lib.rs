@@ -38,10 +38,10 @@
 //! # How it decides
 //!
 //! A [`Limit`] is a rolling window (a token returns a window after it was spent), a token bucket, a calendar
-//! window, or a number of calls in flight. All limits of a provider are decided together by one atomic booking, which gives a permit its *slot*:
-//! the moment from which it may fly. Waits are computed, never polled; callers that arrive while a booking is
-//! under way share the next one. Once a quota is used up its stream is paced; `unpaced` is there for those who
-//! prefer bursts. The shared clock is the store's.
+//! window, or a number of calls in flight. All limits of a provider are decided together by one atomic
+//! booking, which gives a permit its *slot*: the moment from which it may fly. Waits are computed, never
+//! polled; callers that arrive while a booking is under way share the next one. Once a quota is used up its
+//! stream is paced; `unpaced` is there for those who prefer bursts. The shared clock is the store's.
 //!
 //! A 429, or a 503 with `Retry-After`, stops every replica for as long as it says, and the refused request is
 //! sent again if that can be done.

@@ -66,10 +66,11 @@ impl Permit {
         }
     }
 
-    /// What the request really cost is known: the difference to what was booked is charged or given back. Units
-    /// that are not named stay as they were booked. More than was left of a limit is a debt, which later calls wait
-    /// for; it is never above the limit once more, what is beyond that is let off. A window that is over by now is
-    /// not changed; a bucket takes a debt whenever it is told, and gives back only what nothing was charged after. A permit that is never settled stays as it was booked.
+    /// What the request really cost is known: the difference to what was booked is charged or given back.
+    /// Units that are not named stay as they were booked. More than was left of a limit is a debt, which
+    /// later calls wait for; it is never above the limit once more, what is beyond that is let off. A window
+    /// that is over by now is not changed; a bucket takes a debt whenever it is told, and gives back only
+    /// what nothing was charged after. A permit that is never settled stays as it was booked.
     ///
     /// # Errors
     /// When no limit counts one of the units; nothing is changed then.

@@ -1,6 +1,8 @@
 //! The referees of the proof must themselves be right: each kind of upstream accepts what it says and not
 //! one more.
 
+#[path = "../examples/fleet/change.rs"]
+mod change;
 #[path = "../examples/fleet/clock.rs"]
 mod clock;
 #[path = "../examples/fleet/flights.rs"]
@@ -451,6 +453,17 @@ fn a_window_holds_nothing_that_came_a_whole_window_before() {
     assert_eq!(most_within(amounts.into_iter(), SECOND), 6);
     assert_eq!(most_within(amounts.into_iter(), SECOND + 1), 9);
     assert_eq!(most_within(std::iter::empty(), SECOND), 0);
+}
+
+#[test]
+fn of_a_limit_that_was_set_windows_count_that_begin_a_window_later() {
+    let limit = "4 tokens/s".parse().expect("a limit");
+    let arrivals = [0, 999, 1_000, 1_999, 2_000, 2_001, 2_500, 3_000].map(|milli: Nanos| (milli * MILLI, 2));
+    let changed = change::Changed::new(&limit, 1_000 * MILLI, &arrivals);
+    let expected =
+        change::Changed { limit: "4 tokens/s".into(), max: 4, most_after: 6, used_after: 8.0 / 4.0 };
+    assert_eq!(changed, expected);
+    assert_eq!(change::Changed::new(&limit, 3_000 * MILLI, &arrivals).most_after, 0);
 }
 
 #[test]

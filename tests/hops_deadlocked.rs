@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hops::{Upstream, client, counted_hops, eventually, left, ours, provider, tollgate};
 use support::Watch;
-use tollgate::{Provider, RequestBuilderExt, Scope, Toll};
+use tollgate::{Priority, Provider, RequestBuilderExt, Scope, Toll};
 
 fn flights(name: &str, upstream: &Upstream) -> Provider {
     // Long enough for a busy machine, short enough to fail soon if it waits for itself.
@@ -152,6 +152,32 @@ async fn by_a_chain_that_ends_early() {
         for _ in 0..3 {
             let leads = upstream.to(302, &format!("http://{nowhere}/"));
             http.get(leads).send().await.expect_err("nobody is there");
+            settles(&tollgate, "acme").await;
+        }
+    }
+}
+
+/// Others wait for the place that the chain has, and would be served before its hop.
+#[tokio::test]
+async fn by_one_that_waits_for_its_place() {
+    let upstream = Upstream::start();
+    let slow = upstream.url("/slow/150?/end");
+    let by_route = |acme: Provider| acme.limit_in(Scope::route("/end"), "100/h".parse().expect("a limit"));
+    for routes in [false, true] {
+        let acme = flights("acme", &upstream).limit("100/h unpaced".parse().expect("a limit"));
+        let tollgate = tollgate([if routes { by_route(acme) } else { acme }]);
+        let http = client(&tollgate);
+        for _ in 0..3 {
+            let seen = upstream.count();
+            let chain = tokio::spawn(http.get(&slow).priority(Priority::Low).send());
+            upstream.has_seen(seen + 1).await;
+            let high: Vec<_> = (0..3)
+                .map(|_| tokio::spawn(http.get(upstream.url("/end")).priority(Priority::High).send()))
+                .collect();
+            drop(chain.await.expect("no panic").unwrap_or_else(|error| panic!("{routes}: {error}")));
+            for high in high {
+                drop(high.await.expect("no panic").unwrap_or_else(|error| panic!("{routes}: {error}")));
+            }
             settles(&tollgate, "acme").await;
         }
     }

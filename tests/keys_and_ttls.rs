@@ -71,7 +71,7 @@ async fn a_booking_writes_these_keys() {
 
     let fields = |key: &str, look: &mut Connection| hash(look, key).into_keys().collect::<Vec<_>>().join(" ");
     assert_eq!(fields(rolling, look), "limit pace pace_rem paced_until tails used");
-    assert_eq!(fields(bucket, look), "capacity held last_time limit period rem tail tokens");
+    assert_eq!(fields(bucket, look), "capacity held last_time limit period rate rem tail tokens");
     assert_eq!(hash(look, rolling)["limit"], "100/min");
     assert_eq!(hash(look, rolling)["used"], "1");
     assert_eq!(hash(look, bucket)["tokens"], "18", "the burst, less what comes back during the guard");

@@ -14,7 +14,7 @@ use remote::Remote;
 use support::Watch;
 use tokio::task::JoinHandle;
 use tollgate::{
-    Limiter,
+    Limiter, Priority,
     ledger::{Call, Costs, Want},
     store::{Quota, Store},
 };
@@ -254,4 +254,79 @@ async fn who_wants_several_is_never_served() {
     assert_eq!(free(&b).await, 0);
     drop(heavy);
     all(tasks).await;
+}
+
+/// In one replica: there is a place for the second, but not yet for the first.
+#[tokio::test(start_paused = true)]
+async fn who_wants_one_waits_behind_who_wants_several() {
+    let (_a, a) = Remote::new(ms(1)).replica(&["2 in flight"]);
+    let order = Order::default();
+    let (first, mut tasks) = (a.acquire().await.expect("free"), Vec::new());
+    let asks = |name, cost| {
+        let (a, order) = (a.clone(), order.clone());
+        tokio::spawn(async move {
+            let permit = a.acquire().cost("calls", cost).await.expect("in time");
+            order.0.lock().expect("no panic").push(name);
+            drop(permit);
+        })
+    };
+    for (name, cost) in [("several", 2), ("one", 1)] {
+        tasks.push(asks(name, cost));
+        tokio::time::sleep(ms(10)).await;
+    }
+    // Who would not wait has the store asked for all three at once.
+    a.acquire().or_reject().await.expect_err("it is behind them");
+    assert_eq!((free(&a).await, order.take().len()), (1, 0));
+    drop(first);
+    all(tasks).await;
+    assert_eq!(order.take(), ["several", "one"]);
+}
+
+/// The call that has the place may need one of these to end, as for a redirect hop.
+#[tokio::test(start_paused = true)]
+async fn who_needs_no_place_waits_behind_nobody() {
+    for (way, store) in [(0, Remote::here()), (3, Remote::new(ms(3)))] {
+        // Before the line, while it is asked for, and after.
+        for (later, rejects) in (0..8).flat_map(|later| [(later, false), (later, true)]) {
+            let (_a, a) = store.another().replica(&["1 in flight", "100/s unpaced"]);
+            let first = a.acquire().await.expect("free");
+            let order = Order::default();
+            let waits = call(&a, "waits", 0, &order);
+            tokio::time::sleep(ms(2 * later)).await;
+            let point = format!("{way} ms, {later} later, rejects {rejects}");
+            let time = Watch::start();
+            let ask = a.acquire().cost("calls", 0).priority(Priority::Low);
+            let ask = if rejects { ask.or_reject() } else { ask };
+            ask.await.unwrap_or_else(|error| panic!("{point}: {error}"));
+            // Its own call, after the one under way.
+            assert!(time.read() <= ms(4 * way), "{point}: {:?}", time.read());
+            assert!(!waits.is_finished(), "{point}");
+            drop(first);
+            waits.await.expect("no panic");
+        }
+    }
+}
+
+/// Many of these, at a pace: they are asked for as if nobody stood in a line.
+#[tokio::test(start_paused = true)]
+async fn who_needs_no_place_does_not_wait_for_the_next_look_at_the_line() {
+    let took = async |line: bool| {
+        let (_a, a) = Remote::new(ms(1)).replica(&["1 in flight", "50/s"]);
+        let first = a.acquire().await.expect("free");
+        let order = Order::default();
+        let waits = line.then(|| call(&a, "waits", 0, &order));
+        tokio::time::sleep(ms(20)).await;
+        let time = Watch::start();
+        let asks = |_| {
+            let a = a.clone();
+            tokio::spawn(async move { drop(a.acquire().cost("calls", 0).await.expect("in time")) })
+        };
+        all((0..100).map(asks).collect()).await;
+        let took = time.read();
+        drop(first);
+        all(waits.into_iter().collect()).await;
+        took
+    };
+    let (alone, behind) = (took(false).await, took(true).await);
+    assert!(behind < alone + ms(50), "{behind:?}, and {alone:?} if nobody stands in a line");
 }

@@ -1,5 +1,5 @@
-//! What is secret is in no log and no error. Alone in its process: whether anybody listens to a log line is remembered for
-//! all threads.
+//! What is secret is in no log and no error. Alone in its process: whether anybody listens to a log line is
+//! remembered for all threads.
 
 #![cfg(feature = "middleware")]
 

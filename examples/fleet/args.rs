@@ -8,11 +8,12 @@ use tollgate::{Answer, Limit, LimitKind, Provider, Tollgate};
 use crate::{
     Outcome,
     chance::Cost,
+    change::Change,
     mix::{self, Mix, Tasks},
     price::{self, REQUESTS},
     quota::{UpstreamKind, Which},
     trip::Trip,
-    values::{Jitter, Policy, Spec, cost, duration, factor, jitter, policy, spec, trip, whole},
+    values::{Jitter, Policy, Spec, change, cost, duration, factor, jitter, policy, spec, trip, whole},
 };
 
 /// The name of the provider that all replicas share.
@@ -65,6 +66,10 @@ pub struct Args {
     /// The upstream refuses everything for so long, from so long after the first arrival on, e.g. 2s@4s
     #[arg(long, value_name = "DUR@DUR", value_parser = trip)]
     pub trip: Option<Trip>,
+    /// The first replica sets this limit for all, so long after the start, e.g. 50/1s@4s: in the place of that with the
+    /// same unit and window. The upstream keeps to what it had
+    #[arg(long, value_name = "SPEC@DUR", value_parser = change)]
+    pub change: Option<Change>,
     /// The upstream answers one in N of what it accepts with a redirect, which leads to one more request
     #[arg(long, value_name = "N", value_parser = |it: &str| whole::<u64>(it, 1, 9999))]
     pub redirect_every: Option<u64>,
@@ -142,6 +147,18 @@ impl Args {
         if self.trip.is_some_and(|trip| trip.after.saturating_add(trip.lasts) >= run) {
             return Err(format!("--trip must be over before the run is, after {run:?}").into());
         }
+        if let Some(Change { limit, after }) = &self.change {
+            if !self.limits.iter().any(|spec| spec.limit.name() == limit.name()) {
+                return Err(
+                    format!("--change: no --limit is one that {limit} could take the place of").into()
+                );
+            }
+            if after.saturating_add(2 * limit.window()) >= run {
+                return Err(
+                    format!("--change must be two windows before the end of the run, at {run:?}").into()
+                );
+            }
+        }
         match self.mixes.iter().filter_map(|mix| mix.replica).max() {
             Some(replica) if replica >= self.replicas => Err(format!(
                 "--priority-mix: the last of {} replicas is {}",
@@ -215,7 +232,7 @@ impl Args {
         provider = provider.redirects(self.redirects);
         let mut longest = Duration::ZERO;
         for Spec { limit, .. } in &self.limits {
-            let limit = self.guard.map_or(Ok(limit.clone()), |guard| limit.clone().with_guard(guard))?;
+            let limit = self.guarded(limit)?;
             longest = longest.max(limit.window() + limit.guard());
             provider = provider.limit(limit);
         }
@@ -227,6 +244,11 @@ impl Args {
             provider = provider.settle(unit, move |answer: &Answer<'_>| answer.header_number(&header));
         }
         Ok(provider.max_wait(Duration::from_secs(self.seconds) + 2 * longest))
+    }
+
+    /// A limit as the replicas have it.
+    pub fn guarded(&self, limit: &Limit) -> Outcome<Limit> {
+        Ok(self.guard.map_or(Ok(limit.clone()), |guard| limit.clone().with_guard(guard))?)
     }
 
     /// The limits as the upstream has them: it knows nothing of guards and shares.

@@ -18,6 +18,7 @@ use crate::{
     Outcome,
     args::{Args, PROVIDER},
     chance::{Cost, Drawn},
+    change::Change,
     clock::Clock,
     mix::{CLASSES, HIGH, priority},
     price,
@@ -80,12 +81,22 @@ async fn replica(args: &Args, number: u32) -> Outcome<()> {
     let classes = (0..CLASSES).flat_map(|class| std::iter::repeat_n(class, tasks[class] as usize));
     let mut loops: JoinSet<()> =
         classes.enumerate().map(|(task, class)| replica.clone().work(task, class)).collect();
+    if let Some(Change { limit, after }) = args.change.as_ref().filter(|_| number == 0) {
+        let (limit, after, recorder) = (args.guarded(limit)?, *after, recorder.clone());
+        loops.spawn(async move {
+            sleep(after).await;
+            match limiter.set_limit(limit).await {
+                Ok(()) => recorder.tally().changed = Some(recorder.clock.now()),
+                Err(error) => eprintln!("replica 0: the limit was not set: {error}"),
+            }
+        });
+    }
     sleep(Duration::from_secs(args.seconds)).await;
     loops.shutdown().await;
     tollgate.shutdown().await;
 
     let mut tally = recorder.take();
-    let counts = limiter.counts();
+    let counts = tollgate.provider(PROVIDER)?.counts();
     (tally.late, tally.hops, tally.redis_calls) = (counts.late, counts.hops, store.calls());
     say(&serde_json::to_string(&tally)?)
 }

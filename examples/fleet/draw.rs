@@ -138,6 +138,10 @@ fn sums(out: &mut String, report: &Report) -> Result<(), Error> {
             aftermath(out, trip)?;
         }
     }
+    if let Some(change) = &report.change {
+        let (limit, most, used) = (&change.limit, change.most_after, 100.0 * change.used_after);
+        writeln!(out, "a window after {limit} was set  {most} at most in any window, {used:.1} % used")?;
+    }
     if report.redirects > 0 {
         writeln!(out, "redirects, arrivals there     {}, {}", report.redirects, report.landed)?;
     }

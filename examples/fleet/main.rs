@@ -9,6 +9,7 @@
 
 mod args;
 mod chance;
+mod change;
 mod child;
 mod classes;
 mod clock;

@@ -28,6 +28,8 @@ pub struct Tally {
     pub late: u64,
     pub hops: u64,
     pub redis_calls: u64,
+    /// When the store had the limit that this replica has set.
+    pub changed: Option<Nanos>,
     /// Loops that waited when the run ended, by class, and for how long.
     pub unserved: Vec<(usize, Nanos)>,
     /// The class of each loop that waits, and since when, by the loop's number.

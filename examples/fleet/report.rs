@@ -7,6 +7,7 @@ use tollgate::Limit;
 
 use crate::{
     args::Args,
+    change::{Change, Changed},
     classes::{Class, classes},
     clock::{Nanos, nanos},
     figures::{Spread, jain, rate, spread, wait, wait_ratio, windows},
@@ -33,6 +34,8 @@ pub struct Report {
     pub upstream_429_outside_trip: usize,
     /// Only of a run with one.
     pub trip: Option<Aftermath>,
+    /// Only of a run in which a limit was set.
+    pub change: Option<Changed>,
     /// How many requests were answered with a redirect.
     pub redirects: usize,
     /// How many arrived where that led.
@@ -119,6 +122,7 @@ impl Report {
             upstream_429: trace.iter().filter(|arrival| !arrival.accepted).count(),
             upstream_429_outside_trip: trace.iter().filter(|one| !one.accepted && !in_trip(one)).count(),
             trip: trip.clone().map(|trip| aftermath(trip, tallies, &trace, rate(args, limits))),
+            change: changed(args, tallies, &trace),
             redirects,
             landed: trace.iter().filter(|arrival| arrival.page == Page::Landed).count(),
             max_in_window: own
@@ -146,6 +150,14 @@ impl Report {
         };
         (report, trace)
     }
+}
+
+/// `None`: nothing was to be set, or it was not.
+fn changed(args: &Args, tallies: &[Tally], trace: &[Arrival]) -> Option<Changed> {
+    let Change { limit, .. } = args.change.as_ref()?;
+    let at = tallies.first()?.changed?;
+    let arrivals: Vec<_> = trace.iter().map(|one| (one.at, one.price.of(limit.unit()))).collect();
+    Some(Changed::new(limit, at, &arrivals))
 }
 
 fn as_sent(tallies: &[Tally]) -> Vec<Arrival> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::Limit;
 
-use crate::{chance::Cost, trip::Trip};
+use crate::{chance::Cost, change::Change, trip::Trip};
 
 /// A limit, and how it was written.
 #[derive(Clone)]
@@ -65,6 +65,13 @@ pub fn trip(text: &str) -> Result<Trip, String> {
     let (lasts, after) =
         duration(lasts).and_then(|lasts| Ok((lasts, duration(after)?))).map_err(|_| expected())?;
     if lasts.is_zero() { Err(expected()) } else { Ok(Trip { lasts, after }) }
+}
+
+pub fn change(text: &str) -> Result<Change, String> {
+    let expected = || format!("expected a limit and when it is set, e.g. 50/1s@4s, not \"{text}\"");
+    let (limit, after) = text.rsplit_once('@').ok_or_else(expected)?;
+    let after = duration(after).map_err(|_| expected())?;
+    Ok(Change { limit: limit.parse::<Limit>().map_err(|error| error.to_string())?, after })
 }
 
 pub fn jitter(text: &str) -> Result<Jitter, String> {

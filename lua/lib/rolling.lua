@@ -71,8 +71,9 @@ function rolling.prune(rule, state, now)
   cells.drop_until(state.log, now - rule.span)
 end
 
--- The earliest slot from `t` on: in the order of its class (0 before 1 before 2), paced where the state says so, with room. `resume` is the end
--- of the last pause (0: none), from which the stream starts paced; `t` is not before it.
+-- The earliest slot from `t` on: in the order of its class (0 before 1 before 2), paced where the state says
+-- so, with room. `resume` is the end of the last pause (0: none), from which the stream starts paced; `t` is
+-- not before it.
 function rolling.earliest(rule, state, t, cost, resume, class)
   t = math.max(t, state.tails[class + 1])
   if rolling.is_paced(rule, state, t, resume) then

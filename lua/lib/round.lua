@@ -2,8 +2,9 @@
 --
 -- round: start (now and the time the reply takes); before (the last slot it was given before); quantum (slot time one
 -- call may take while others wait); far_held; granted, refused, used, last; stop (not granted: the slot at which the
--- round ended); full and missing (it ended because this limit has not so many places in flight); dead (the last
--- refusal, with its costs, class and budget: who asks for no less, is no better and waits no longer shares it).
+-- round ended); full and missing (who came first wants so many places in flight of this limit, and waits for them);
+-- dead (the last refusal, with its costs, class and budget: who asks for no less, is no better and waits no longer
+-- shares it).
 
 local round = {}
 
@@ -69,9 +70,10 @@ function round.serve(d, r, want)
       r.refused = r.refused + want.count - done
       break
     end
-    -- Whoever waits for a place goes before who comes behind it, and will not wait.
-    local behind = budget == 0 and r.full
-    if r.stop and not behind then
+    -- Who waits for a place holds up those behind it who want one of the same, and nobody else: the call
+    -- that has the place may need a redirect hop, which takes none, before it can end.
+    local behind = r.full and want.costs[r.full] > 0 and r.full
+    if (behind and budget > 0) or (r.stop and not behind) then
       break
     end
     local slot, found = desk.best(d, want.costs, want.class)
@@ -86,7 +88,7 @@ function round.serve(d, r, want)
     end
     if full then
       -- A place comes back whenever a call ends: nobody knows when.
-      r.full, r.missing, r.stop = full, want.costs[full], d.base
+      r.full, r.missing = r.full or full, r.missing or want.costs[full]
       break
     end
     if ends(d, r, want, slot) then

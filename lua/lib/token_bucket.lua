@@ -1,14 +1,16 @@
 -- The classic token bucket: at most `capacity` at once and `tokens` per `period` after that.
 --
 -- rule:   capacity, tokens, period, cell. Times in microseconds; tokens and period are reduced.
--- stored: a HASH with limit, tokens, last_time, rem, tail, held; and capacity and period, which they were counted by.
+-- stored: a HASH with limit, tokens, last_time, rem, tail, held; and capacity, rate and period: by which limit
+--         they were counted.
 -- bucket: tokens    whole tokens at last_time; below zero it is a debt
 --         last_time when they were counted; in the future it is when the last token was promised: nothing
 --                   before then
 --         rem       parts of a token on top, in 1/period
 --         tail      when the last booking was charged; 0: nothing can be given back to it any more
---         held      tokens charged when they were there, to fly later because of another limit or a slow reply: until then
---                   the capacity is lower by them, else they would fly on top of a full bucket
+--         held      tokens charged when they were there, to fly later because of another limit or a slow
+--                   reply: until then the capacity is lower by them, else they would fly on top of a full
+--                   bucket
 
 local token_bucket = {}
 
@@ -19,31 +21,26 @@ function token_bucket.read()
   return rule
 end
 
--- Missing means empty at the beginning of time: by now it is full. If the limit was another one what is missing stays
--- missing: of a smaller bucket it may be more than it holds, which is a debt, but never above the capacity once more.
+-- Missing means empty at the beginning of time: by now it is full.
 function token_bucket.load(key, rule)
-  local row = redis.call('HMGET', key, 'tokens', 'last_time', 'rem', 'tail', 'held', 'capacity', 'period')
-  local bucket = {
+  local row = redis.call('HMGET', key, 'tokens', 'last_time', 'rem', 'tail', 'held', 'capacity', 'rate', 'period')
+  local was = { capacity = tonumber(row[6]), tokens = tonumber(row[7]), period = tonumber(row[8]) }
+  local same = was.capacity == rule.capacity and was.tokens == rule.tokens and was.period == rule.period
+  return {
     tokens = tonumber(row[1] or 0),
     last_time = tonumber(row[2] or 0),
     rem = tonumber(row[3] or 0),
     tail = tonumber(row[4] or 0),
     held = stored.parse(row[5] or ''),
-  }
-  local capacity = tonumber(row[6] or rule.capacity)
-  if capacity > rule.capacity then
-    bucket.tokens = math.max(bucket.tokens + rule.capacity - capacity, -rule.capacity)
-  end
-  if tonumber(row[7]) ~= rule.period then
-    bucket.rem = 0
-  end
-  return bucket, row[1] ~= false
+    counted_by = was.period and not same and was,
+  }, row[1] ~= false
 end
 
 function token_bucket.save(key, rule, bucket, text)
   redis.call('HSET', key, 'limit', text, 'tokens', whole(bucket.tokens), 'last_time',
     whole(bucket.last_time), 'rem', whole(bucket.rem), 'tail', whole(bucket.tail),
-    'held', stored.text(bucket.held), 'capacity', whole(rule.capacity), 'period', whole(rule.period))
+    'held', stored.text(bucket.held), 'capacity', whole(rule.capacity), 'rate', whole(rule.tokens),
+    'period', whole(rule.period))
 end
 
 -- How long `parts` of a token take to come, rounded up: against the caller.
@@ -72,10 +69,13 @@ local function refill(rule, bucket, now)
   bucket.last_time = now
 end
 
-local restart
+local fit, restart
 
 -- Time passes. A pause that is over by then has emptied it, if one is told of.
 function token_bucket.prune(rule, bucket, now, resume)
+  if bucket.counted_by then
+    fit(rule, bucket, now, resume)
+  end
   if resume and resume <= now then
     restart(rule, bucket, resume)
   end
@@ -98,4 +98,19 @@ function restart(rule, bucket, resume)
       bucket.tokens, bucket.rem = 0, 0
     end
   end
+end
+
+-- If the limit was another one what is missing stays missing: of a smaller bucket it may be more than it holds, which is
+-- a debt, but never above the capacity once more. The time since then counts at the slower rate.
+function fit(rule, bucket, now, resume)
+  local was = bucket.counted_by
+  bucket.counted_by = false
+  if was.tokens / was.period < rule.tokens / rule.period then
+    token_bucket.prune(was, bucket, now, resume)
+  end
+  if was.period ~= rule.period then
+    bucket.rem = 0
+  end
+  local less = math.max(was.capacity - rule.capacity, 0)
+  bucket.tokens = math.max(bucket.tokens - less, -rule.capacity)
 end

@@ -119,7 +119,8 @@ struct Sent {
     retry: Micros,
     /// The answer may have been decided before the store changed its mind.
     doubted: bool,
-    /// The answer may have been decided before the place was there that this gate was called up for.
+    /// The answer may have been decided before the place was there that this gate was called up for, or
+    /// before somebody came who needs none.
     called_up: bool,
     /// It tells of calls that have ended.
     landed: bool,
@@ -218,6 +219,9 @@ impl<W> Core<W> {
             && (now < self.stopped_until() || !self.is_held_for(ticket, costs, patience.bound(now)))
         {
             return Err(refusal);
+        }
+        if self.flights.needs_no_place(costs) {
+            self.look_past_the_line();
         }
         self.queue.push(ticket, ask.waiter(now, handle));
         Ok(ticket)

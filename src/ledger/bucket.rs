@@ -44,6 +44,11 @@ impl Rule {
         parts.max(0).div_euclid(self.tokens) + i64::from(parts.max(0) % self.tokens > 0)
     }
 
+    /// To compare it with others: Lua has no larger integers to do it exactly.
+    fn rate(&self) -> f64 {
+        self.tokens as f64 / self.period as f64
+    }
+
     pub fn spacing(&self, cost: i64) -> Micros {
         self.wait(cost * self.period)
     }
@@ -52,8 +57,8 @@ impl Rule {
 /// Missing means empty at the beginning of time: by now it is full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Whole tokens at `last_time`, and `rem` parts of one in 1/`period`; below zero it is a debt. A `last_time` in the future is
-    /// when the last token was promised: nothing before then.
+    /// Whole tokens at `last_time`, and `rem` parts of one in 1/`period`; below zero it is a debt. A
+    /// `last_time` in the future is when the last token was promised: nothing before then.
     pub tokens: i64,
     pub last_time: Micros,
     pub rem: i64,
@@ -62,22 +67,26 @@ pub struct State {
     /// Tokens charged when they were there, to fly later (another limit, or a reply that takes its time):
     /// until then the capacity is lower by them, else they would fly on top of a full bucket.
     pub held: Cells,
-    /// What the tokens were counted by.
-    pub capacity: i64,
-    pub period: Micros,
+    /// By which limit the tokens were counted.
+    pub counted_by: Option<Rule>,
 }
 
 impl State {
     /// If the limit was another one what is missing stays missing: of a smaller bucket it may be more than it holds,
-    /// which is a debt, but never above the capacity once more.
-    fn fit(&mut self, rule: &Rule) {
-        if self.capacity > rule.capacity {
-            self.tokens = (self.tokens + rule.capacity - self.capacity).max(-rule.capacity);
+    /// which is a debt, but never above the capacity once more. The time since then counts at the slower rate.
+    fn fit(&mut self, rule: &Rule, now: Micros, resume: Micros) {
+        if self.counted_by.as_ref() == Some(rule) {
+            return;
         }
-        if self.period != rule.period {
+        let Some(was) = self.counted_by.replace(rule.clone()) else { return };
+        if was.rate() < rule.rate() {
+            self.pass_by(&was, now, resume);
+        }
+        if was.period != rule.period {
             self.rem = 0;
         }
-        (self.capacity, self.period) = (rule.capacity, rule.period);
+        let less = (was.capacity - rule.capacity).max(0);
+        self.tokens = (self.tokens - less).max(-rule.capacity);
     }
 
     /// Time passes. A clock that steps back changes nothing: no token is earned or lost.
@@ -93,7 +102,11 @@ impl State {
 
     /// The same, and a pause that is over has emptied it.
     pub fn pass(&mut self, rule: &Rule, now: Micros, resume: Micros) {
-        self.fit(rule);
+        self.fit(rule, now, resume);
+        self.pass_by(rule, now, resume);
+    }
+
+    fn pass_by(&mut self, rule: &Rule, now: Micros, resume: Micros) {
         if resume <= now {
             self.resume(rule, resume);
         }

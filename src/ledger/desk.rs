@@ -22,7 +22,7 @@ pub struct Round {
     pub last: Micros,
     /// Not granted: the slot at which the round ended.
     pub stop: Option<Micros>,
-    /// It ended because this limit has not so many places in flight.
+    /// Who came first wants so many places in flight of this limit, and waits for them.
     pub full: Option<(usize, i64)>,
     /// The last refusal, with its costs, class and budget: who asks for no less, is no better and waits no longer
     /// shares it.
@@ -262,9 +262,11 @@ impl Desk<'_> {
                 round.refused += want.count - done;
                 break;
             }
-            // Whoever waits for a place goes before who comes behind it, and will not wait.
-            let behind = round.full.filter(|_| budget == 0).map(|(limit, _)| limit);
-            if round.stop.is_some() && behind.is_none() {
+            // Who waits for a place holds up those behind it who want one of the same, and nobody else: the
+            // call that has the place may need a redirect hop, which takes none, before it can end.
+            let behind = round.full.map(|(limit, _)| limit).filter(|&limit| want.costs.of(limit) > 0);
+            let stopped = if behind.is_some() { budget > 0 } else { round.stop.is_some() };
+            if stopped {
                 break;
             }
             let (slot, found) = self.best(&want.costs, want.class);
@@ -282,8 +284,7 @@ impl Desk<'_> {
             }
             if let Some(limit) = full {
                 // A place comes back whenever a call ends: nobody knows when.
-                round.full = Some((limit, want.costs.of(limit)));
-                round.stop = Some(self.base);
+                round.full.get_or_insert((limit, want.costs.of(limit)));
                 break;
             }
             if self.ends(round, want, slot) {

@@ -54,7 +54,8 @@ const WHOLE: u64 = 10_000;
 /// | `5000/week resets mon 00:00 UTC` | calendar weeks; the weekday is Monday unless given |
 /// | `9000/month resets 1 00:00 UTC` | calendar months; the day is 1 unless given, at most 28 |
 /// | `100/min guard 10ms` | each window is stretched by the guard, for late sends and jitter on the wire |
-/// | `20 in flight`, `20 in flight lease 10s` | at most so many calls at once; a process that dies keeps its places that long (30 s) |
+/// | `20 in flight` | at most so many calls at once |
+/// | `20 in flight lease 10s` | the same; a process that dies keeps its places that long, else 30 s |
 /// | `100/min share 80%` | only that part is used, of a key that others hold too |
 ///
 /// A unit is a word of letters, digits and underscores that begins with a letter, at most 32 long and kept in
@@ -66,12 +67,13 @@ const WHOLE: u64 = 10_000;
 /// The units of a window are `us`, `ms`, `s` (`sec`, `second`), `min` (`minute`), `h` (`hour`), `d` (`day`)
 /// and `week`, those of a guard `us`, `ms`, `s` and `min`. Numbers are whole and may carry underscores.
 ///
-/// The ranges: a count and a burst are 1 to 10^15, a window is 1 ms to 366 days, a guard 0 to 1 hour and shorter
-/// than the window, a lease 1 s to 1 hour. Numbers above 90 000 000, whose squares a double does not hold exactly (Redis' Lua decides
-/// in doubles), are counted in *grains* of as few units as it takes to have no more grains than that. What a call
-/// takes is rounded up to whole grains, the count and the burst are rounded down: `150000000 tokens/min` is
-/// counted in twos. The price is less than one grain a call, and a single call cannot take what rounding cut off.
-/// Buckets may have up to four times that grain, where it keeps their refill exact.
+/// The ranges: a count and a burst are 1 to 10^15, a window is 1 ms to 366 days, a guard 0 to 1 hour and
+/// shorter than the window, a lease 1 s to 1 hour. Numbers above 90 000 000, whose squares a double does not
+/// hold exactly (Redis' Lua decides in doubles), are counted in *grains* of as few units as it takes to have
+/// no more grains than that. What a call takes is rounded up to whole grains, the count and the burst are
+/// rounded down: `150000000 tokens/min` is counted in twos. The price is less than one grain a call, and a
+/// single call cannot take what rounding cut off. Buckets may have up to four times that grain, where it
+/// keeps their refill exact.
 ///
 /// [`Display`](std::fmt::Display) writes the canonical text, which parses back to an equal limit; serde uses
 /// the same text.

@@ -4,6 +4,7 @@ mod calendar;
 mod grains;
 mod numbers;
 mod refusals;
+mod stricter;
 mod text;
 
 use super::Limit;

@@ -80,6 +80,8 @@ impl<W> Core<W> {
             let before = if any_time { now.mono } else { self.link.local(next.at).0 };
             self.flights.in_line = any_time && answer.paced;
             let again = match any_time {
+                // Who needs no place asks on as if nobody stood in the line.
+                true if !barren && self.lacks_permits_without_places() => None,
                 true => (self.flights.in_line && !sent.called_up).then_some(now.mono + PATROL),
                 false => barren.then_some(before - self.link.confirm_lead()),
             };

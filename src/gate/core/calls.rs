@@ -96,7 +96,7 @@ impl<W> Core<W> {
         }
     }
 
-    fn held_of(&self, costs: &Costs) -> usize {
+    pub(super) fn held_of(&self, costs: &Costs) -> usize {
         self.held.iter().filter(|permit| permit.booked.costs == *costs).count()
     }
 

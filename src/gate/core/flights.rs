@@ -58,6 +58,11 @@ impl Flights {
         Permit { seated: seated || !needs, ..permit }
     }
 
+    /// Others may stand in a line in which it does not.
+    pub(super) fn needs_no_place(&self, costs: &Costs) -> bool {
+        self.counts.iter().zip(costs.iter()).any(|(counts, cost)| *counts && cost == 0)
+    }
+
     /// What is to be confirmed of a permit: not the places that it has.
     pub(super) fn missing(&self, permit: &Permit) -> Booked {
         if self.lease.is_none() || !permit.seated {
@@ -94,6 +99,22 @@ impl<W> Core<W> {
         if let Some(sent) = &mut self.sent {
             sent.called_up = true;
         }
+    }
+
+    /// Somebody comes who need not wait for those who stand in the line, nor for the next look at it.
+    pub(super) fn look_past_the_line(&mut self) {
+        if self.flights.in_line {
+            self.nothing = None;
+        }
+        if let Some(sent) = &mut self.sent {
+            sent.called_up = true;
+        }
+    }
+
+    /// Whether somebody waits who needs no place, and no permit is held for it.
+    pub(super) fn lacks_permits_without_places(&self) -> bool {
+        let mut needs_none = self.queue.costs().filter(|(costs, _)| self.flights.needs_no_place(costs));
+        needs_none.any(|(costs, count)| count > self.held_of(costs))
     }
 
     /// All places that this gate has, also of permits that it holds, but not of those that it gives back now: the store

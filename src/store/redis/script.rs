@@ -80,10 +80,10 @@ mod tests {
         let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&LIMIT, "limit"), (&PEEK, "peek")];
         let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
         let pins = [
-            "book 0592ba0e41b6a4f120b4e7b2ed470bf56b37ded8",
+            "book 757ea8e1b19e66ce3decbd9103c445ed6d519a6f",
             "pause 3db0b023d7bbe716ee72a17d474048d59675230b",
             "limit 8e5976de2550e5d3b3ffe71363932e4780373e85",
-            "peek e1809341b85b6e41f7cb487bfd72a09ae6116283",
+            "peek 1765f8356800f90c809b88189f7243c05c6deda6",
         ];
         assert_eq!(shas, pins);
     }
