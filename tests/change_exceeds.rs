@@ -164,6 +164,26 @@ async fn who_wants_more_than_there_is_waits_for_ever() {
     }
 }
 
+/// Whoever hears the bell, and all in the process that sets it: also if nothing else happens for hours.
+#[tokio::test(start_paused = true)]
+async fn who_waits_hears_of_it_in_an_hour() {
+    for own in [true, false] {
+        let store = Remote::new(Duration::from_millis(5));
+        let patient = || Provider::new("acme").max_wait(Duration::from_secs(7_200));
+        let first = if own { store.another().deaf() } else { store.another() };
+        let (_one, one) = first.replica_of(patient(), &["10/h unpaced"]);
+        let (_other, other) = store.another().replica_of(patient(), &["10/h unpaced"]);
+        take(&one, 10).await;
+        let waits = if own { &one } else { &other };
+        let waiting = tokio::spawn(waits.acquire().cost("requests", 8).into_future());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        set(&one, "5/h unpaced").await;
+        let told = tokio::time::timeout(Duration::from_millis(100), waiting).await;
+        let refused = told.expect("at once").expect("no panic").expect_err("8 are never had");
+        assert!(refused.is_impossible(), "{refused}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_is_not_there_is_set() {
     let provider = Provider::new("acme").limit_in(Scope::route("/a").each("tenant"), limit("10/s"));

@@ -66,6 +66,27 @@ async fn a_change_goes_with_the_state() {
     }
 }
 
+/// Nothing else would tell it for an hour.
+#[tokio::test]
+async fn who_waits_elsewhere_does_not_hear_of_a_change() {
+    let redis = PrivateRedis::start();
+    let (_one, one) = replica(&redis, "10/h unpaced");
+    let (_other, other) = replica(&redis, "10/h unpaced");
+    for _ in 0..10 {
+        one.acquire().await.expect("served");
+    }
+    let waiting = tokio::spawn(other.acquire().cost("requests", 8).into_future());
+    while other.peek().await.expect("it answers").queued == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    one.set_limit(limit("5/h unpaced")).await.expect("it is set");
+    // A message takes a millisecond, a machine that runs tests may take a little longer.
+    let told = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+    let refused = told.expect("it hears").expect("no panic").expect_err("8 are never had");
+    assert!(refused.is_impossible(), "{refused}");
+}
+
 #[tokio::test]
 async fn a_change_that_was_not_stored_is_reported_as_set() {
     let redis = PrivateRedis::start();

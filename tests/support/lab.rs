@@ -60,6 +60,12 @@ impl Lab {
         }
     }
 
+    /// Another limit is in force.
+    pub fn change(&mut self, rule: Rule, guard: Micros) {
+        self.limits = vec![Named::new("limit", rule.clone())];
+        self.core.relimit(vec![rule], guard);
+    }
+
     pub fn pause(&mut self, until: Micros) {
         self.ledger.pause(EPOCH + until);
     }

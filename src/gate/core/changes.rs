@@ -27,7 +27,7 @@ impl<W> Core<W> {
             self.returns.extend(sent.call.returns.into_iter().map(|permit| (generation, permit)));
             self.settles.extend(sent.call.settles.into_iter().map(|change| (generation, change)));
         }
-        self.flights.landed |= sent.landed;
+        // Also what it told of places, and that this gate is there.
         self.hello = true;
     }
 
