@@ -134,10 +134,10 @@ impl Limiter {
     /// Sets a limit anew for all replicas, in the place of that with the same unit, window and kind: its count, burst,
     /// guard, pace, lease or share.
     ///
-    /// What was used counts on. Each replica goes by it when it hears the bell, or else with its next question to the
-    /// store, and sends before that what it holds for at most 50 ms (two round trips, if that is more) and a round
-    /// trip longer: a window in the overlap never exceeds the larger of old and new, one that begins later the new
-    /// one. Who waits for more than there is at once any more is refused.
+    /// What was used counts on: from then on nothing is granted into a window that has as much as the new one allows.
+    /// Each replica goes by it when it hears the bell, or else with its next question to the store, and sends before
+    /// that what it holds for at most 50 ms (two round trips, if that is more) and a round trip longer. Who waits for
+    /// more than there is at once any more is refused.
     ///
     /// It is in force as long as replicas run, or ask again within 7 days, that are configured as some were when it was
     /// set; so a deploy with another configuration ends it, once none of the old ones was heard for a minute. It

@@ -2,11 +2,14 @@
 
 #[path = "support/remote.rs"]
 mod remote;
+#[path = "support/mod.rs"]
+mod support;
 
 use std::{sync::Arc, time::Duration};
 
 use remote::Remote;
-use tokio::{sync::Mutex, task::JoinSet, time::Instant};
+use support::Watch;
+use tokio::{sync::Mutex, task::JoinSet};
 use tollgate::{Limit, Limiter, Provider, Scope, Tollgate};
 
 fn limit(text: &str) -> Limit {
@@ -93,28 +96,28 @@ async fn what_a_day_has_used_is_forgotten() {
 
 /// When permits were given, since the change: by replicas some way off, saturated all the time.
 async fn fleet(stores: &[Remote], old: &str, new: &str, before: Duration, after: Duration) -> Vec<Duration> {
-    let flown = Arc::new(Mutex::new(Vec::new()));
+    let (flown, watch) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Watch::start()));
     let provider = || Provider::new("acme").max_wait(Duration::from_secs(3_600));
     let replicas: Vec<_> = stores.iter().map(|store| store.replica_of(provider(), &[old])).collect();
     let mut loops = JoinSet::new();
     for (_, limiter) in &replicas {
         for _ in 0..20 {
-            let (limiter, flown) = (limiter.clone(), flown.clone());
+            let (limiter, flown, watch) = (limiter.clone(), flown.clone(), watch.clone());
             loops.spawn(async move {
                 loop {
                     limiter.acquire().await.expect("served");
-                    flown.lock().await.push(Instant::now());
+                    flown.lock().await.push(watch.read());
                 }
             });
         }
     }
     tokio::time::sleep(before).await;
     set(&replicas[0].1, new).await;
-    let change = Instant::now();
+    let change = watch.read();
     tokio::time::sleep(after).await;
     loops.shutdown().await;
     let flown = flown.lock().await;
-    flown.iter().filter_map(|at| at.checked_duration_since(change)).collect()
+    flown.iter().filter_map(|at| at.checked_sub(change)).collect()
 }
 
 fn most_within(flown: &[Duration], window: Duration) -> usize {

@@ -60,7 +60,7 @@ fn what_was_granted_under_way_is_used() {
 fn what_a_call_told_is_lost() {
     let (mut lab, flying, waiting) = saturated();
     lab.core.settle(&flying[0], Costs::same(3, 1));
-    waiting.map(|ticket| lab.core.leave(ticket));
+    assert!(waiting.into_iter().all(|ticket| lab.core.leave(ticket)));
     let told = lab.poll(60 * MILLI).call.expect("it tells");
     assert_eq!((told.settles.len(), told.returns.len()), (1, 1), "{told:?}");
     lab.change(rolling(1), GUARD);

@@ -5,7 +5,7 @@
 #[path = "support/redis.rs"]
 mod redis_server;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use redis::Connection;
 use redis_server::PrivateRedis;

@@ -4,8 +4,6 @@
 #[path = "support/redis.rs"]
 mod redis_server;
 
-use std::sync::Arc;
-
 use tollgate::{
     Limit,
     ledger::{Answer, Booked, Call, Costs, Micros, SECOND, Want},

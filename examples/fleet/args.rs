@@ -8,12 +8,13 @@ use tollgate::{Answer, Limit, LimitKind, Provider, Tollgate};
 use crate::{
     Outcome,
     chance::Cost,
-    change::Change,
     mix::{self, Mix, Tasks},
     price::{self, REQUESTS},
     quota::{UpstreamKind, Which},
     trip::Trip,
-    values::{Jitter, Policy, Spec, change, cost, duration, factor, jitter, policy, spec, trip, whole},
+    values::{
+        Change, Jitter, Policy, Spec, change, cost, duration, factor, jitter, policy, spec, trip, whole,
+    },
 };
 
 /// The name of the provider that all replicas share.

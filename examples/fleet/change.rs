@@ -7,13 +7,6 @@ use tollgate::Limit;
 
 use crate::{judge::most_within, quota::Nanos};
 
-/// Set by the first replica, so long after the start.
-#[derive(Clone)]
-pub struct Change {
-    pub limit: Limit,
-    pub after: Duration,
-}
-
 /// As JSON shows it; amounts in the limit's unit.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Changed {

@@ -18,12 +18,11 @@ use crate::{
     Outcome,
     args::{Args, PROVIDER},
     chance::{Cost, Drawn},
-    change::Change,
     clock::Clock,
     mix::{CLASSES, HIGH, priority},
     price,
     recorder::{Noted, Recorder},
-    values::Policy,
+    values::{Change, Policy},
 };
 
 /// The longest a loop sleeps after a refusal, and how long where nobody knows better.

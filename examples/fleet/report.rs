@@ -7,7 +7,7 @@ use tollgate::Limit;
 
 use crate::{
     args::Args,
-    change::{Change, Changed},
+    change::Changed,
     classes::{Class, classes},
     clock::{Nanos, nanos},
     figures::{Spread, jain, rate, spread, wait, wait_ratio, windows},
@@ -19,6 +19,7 @@ use crate::{
     trip::{Aftermath, Attempt},
     unsettled::{Guess, Unsettled},
     upstream::{Arrival, Log},
+    values::Change,
 };
 
 /// The outcome of a run, as JSON shows it.

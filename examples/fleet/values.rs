@@ -4,13 +4,20 @@ use std::time::Duration;
 
 use tollgate::Limit;
 
-use crate::{chance::Cost, change::Change, trip::Trip};
+use crate::{chance::Cost, trip::Trip};
 
 /// A limit, and how it was written.
 #[derive(Clone)]
 pub struct Spec {
     pub text: String,
     pub limit: Limit,
+}
+
+/// Set by the first replica, so long after the start.
+#[derive(Clone)]
+pub struct Change {
+    pub limit: Limit,
+    pub after: Duration,
 }
 
 #[derive(Clone, Copy)]

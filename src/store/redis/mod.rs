@@ -49,7 +49,7 @@ use crate::{
 /// # Keys
 ///
 /// `PREFIX:v1:{provider}:NAME`. The control hash, `tollgate:v1:{acme}:control`, lives for 7 days after its last
-/// use; each limit has a hash, `tollgate:v1:{acme}:requests:60s`, with the limit as text in its field `limit`,
+/// use, and tells in `limit:requests:60s` how the replicas have that limit configured; each limit has a hash, `tollgate:v1:{acme}:requests:60s`, with the limit as text in its field `limit`,
 /// and a rolling window has its log in a list beside it, `..:log`. Those live until they would say nothing, and
 /// a second longer. Who uses a limit stands in `..:crowd`, which slots lie far ahead in `..:far`, what each gate was
 /// told last in `tollgate:v1:{acme}:told:ID`, for a minute or two each.
@@ -61,8 +61,8 @@ use crate::{
 ///
 /// # The bell
 ///
-/// A pause is told to the others on the channel `PREFIX:v1:{provider}:bell`, so that they stop in the time a message
-/// takes. It carries nothing that must arrive: without it they stop when the store next answers them, and at most a
+/// A pause, or a limit that was set, is told to the others on the channel `PREFIX:v1:{provider}:bell`, so that they stop
+/// in the time a message takes. It carries nothing that must arrive: without it they stop when the store next answers them, and at most a
 /// horizon (50 ms, or two round trips) later. A store made with [`new`](Self::new) hears it on its own connection, in
 /// RESP3; if the server does not speak that, or the URL says `protocol=resp2`, or the connection is a given one,
 /// [`bell`](Self::bell) hears it on a second one.
