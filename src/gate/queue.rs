@@ -218,6 +218,16 @@ impl<W> Queue<W> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
+    /// One whose time will be up before that.
+    pub fn remove_if_before(&mut self, ticket: Ticket, time: Micros) -> Option<Waiter<W>> {
+        let deadline = self.waiters.get(&ticket)?.patience;
+        if matches!(deadline, Patience::Until(deadline) if deadline < time) {
+            self.remove(ticket)
+        } else {
+            None
+        }
+    }
+
     /// One whose time is up.
     pub fn pop_overdue(&mut self, now: Micros) -> Option<Waiter<W>> {
         let (deadline, ticket) = *self.deadlines.first()?;

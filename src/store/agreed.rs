@@ -17,6 +17,8 @@ pub struct Agreed {
     /// What all replicas call the limit.
     name: String,
     configured: Limit,
+    /// The same as text, which each call carries.
+    text: String,
     heard: Mutex<Heard>,
     /// So often it became another one.
     version: AtomicU64,
@@ -32,9 +34,10 @@ struct Heard {
 
 impl Agreed {
     pub fn new(provider: Arc<str>, name: String, configured: Limit) -> Self {
-        let accord = Accord::read(&Claim::new("", configured.to_string()).agreed);
-        let heard = Heard { accord, in_force: configured.clone(), change: None };
-        Self { provider, name, configured, heard: Mutex::new(heard), version: AtomicU64::new(0) }
+        let text = configured.to_string();
+        let accord = Accord::read(&Claim::new("", &*text).agreed);
+        let heard = Mutex::new(Heard { accord, in_force: configured.clone(), change: None });
+        Self { provider, name, configured, text, heard, version: AtomicU64::new(0) }
     }
 
     pub fn provider(&self) -> &Arc<str> {
@@ -57,7 +60,7 @@ impl Agreed {
     pub fn claim(&self) -> (Claim, Limit) {
         let heard = self.heard();
         let agreed = heard.accord.text().to_owned();
-        let claim = Claim { name: self.name.clone(), text: self.configured.to_string(), agreed };
+        let claim = Claim { name: self.name.clone(), text: self.text.clone(), agreed };
         (claim, heard.in_force.clone())
     }
 
@@ -78,9 +81,8 @@ impl Agreed {
     #[must_use]
     pub fn learn(&self, text: &str) -> Option<Change> {
         let accord = Accord::read(text);
-        let own = self.configured.to_string();
         let mut heard = self.heard();
-        let stands = |change: &Change| change.of.contains(&own);
+        let stands = |change: &Change| change.of.contains(&self.text);
         let last = accord.change().map_or(0, |change| change.number);
         let lost = heard.change.take().filter(|known| {
             let told = last == known.number && accord.change().is_some_and(stands);
@@ -110,11 +112,10 @@ impl Agreed {
             limit.ok()
         };
         let set = change.and_then(|change| Some((read(&change.text)?, &change.of)));
-        let own = self.configured.to_string();
-        let claims = accord.claims().chain([&*own]);
+        let claims = accord.claims().chain([&*self.text]);
         let said = claims.filter_map(|claim| match &set {
             Some((limit, of)) if of.iter().any(|of| of == claim) => Some(limit.clone()),
-            _ if claim == own => Some(self.configured.clone()),
+            _ if claim == self.text => Some(self.configured.clone()),
             _ => read(claim),
         });
         said.reduce(|strict, limit| strict.stricter(&limit)).unwrap_or_else(|| self.configured.clone())
@@ -122,9 +123,9 @@ impl Agreed {
 
     fn tell(&self, in_force: &Limit, accord: &Accord, change: Option<&Change>) {
         let provider = &*self.provider;
-        let (configured, in_force) = (self.configured.to_string(), in_force.to_string());
+        let (configured, in_force) = (&*self.text, in_force.to_string());
         match change {
-            Some(change) if change.of.contains(&configured) => {
+            Some(change) if change.of.contains(&self.text) => {
                 tracing::warn!(provider, configured, in_force, "a limit was set at run time");
             }
             _ if accord.claims().any(|claim| claim != configured) => {

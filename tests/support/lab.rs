@@ -84,6 +84,11 @@ impl Lab {
         panic!("a storm of calls")
     }
 
+    /// Everything that was said since this was last asked.
+    pub fn told(&mut self) -> Mail<&'static str> {
+        std::mem::take(&mut self.mail)
+    }
+
     /// Who was told what since this was last asked.
     pub fn granted(&mut self) -> Vec<(&'static str, Permit)> {
         let told = std::mem::take(&mut self.mail);

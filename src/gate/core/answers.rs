@@ -51,6 +51,11 @@ impl<W> Core<W> {
                 let permit = self.flights.seat(permit, is_near(slot));
                 // Granted, who would not wait waits for the reply's own way.
                 self.queue.promise(**ticket, permit.due + self.link.lateness());
+                if let Some(waiter) = self.queue.remove_if_before(**ticket, permit.due) {
+                    let limit = answer.next.and_then(|next| next.limit).or(Some(0));
+                    let retry_after = (permit.due - now.mono).max(1);
+                    mail.push((waiter.handle, Verdict::Later { retry_after, limit }));
+                }
                 self.keep(permit);
             }
             let Some(refused) = outcome.refused else { continue };
