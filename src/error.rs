@@ -3,6 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use crate::{
     gate::Verdict,
     limit::Limit,
+    scope::Scope,
     store::{Quota, StoreError, is_in_flight},
 };
 
@@ -20,7 +21,7 @@ enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     provider: Arc<str>,
-    limit: Option<Limit>,
+    limit: Option<(Limit, Scope)>,
     reason: Reason,
     retry_after: Option<Duration>,
     /// What is wrong with what was handed in, and what would not be.
@@ -55,7 +56,12 @@ impl Refusal {
 
     /// The limit that has no room, where it is one, as it is in force.
     pub fn limit(&self) -> Option<&Limit> {
-        self.limit.as_ref()
+        self.limit.as_ref().map(|(limit, _)| limit)
+    }
+
+    /// Which requests that limit is for.
+    pub fn scope(&self) -> Option<&Scope> {
+        self.limit.as_ref().map(|(_, scope)| scope)
     }
 
     /// What it rests on.
@@ -184,20 +190,28 @@ impl Error {
         Self::refused(&provider.into(), None, Reason::Unknown, None)
     }
 
-    fn refused(provider: &Arc<str>, limit: Option<Limit>, reason: Reason, wait: Option<Duration>) -> Self {
+    fn refused(
+        provider: &Arc<str>,
+        limit: Option<(Limit, Scope)>,
+        reason: Reason,
+        wait: Option<Duration>,
+    ) -> Self {
         let provider = provider.clone();
         Self(Box::new(Kind::Refused(Refusal { provider, limit, reason, retry_after: wait, unknown: None })))
     }
 
     pub(crate) fn from_verdict(quota: &Quota, verdict: Verdict) -> Self {
         let Quota { provider, limits } = quota;
-        let limit = |at: usize| limits.get(at).map(|counted| counted.agreed.in_force());
+        let limit = |at: usize| {
+            let agreed = &limits.get(at)?.agreed;
+            Some((agreed.in_force(), agreed.scope().clone()))
+        };
         let later = |micros| Some(crate::clock::duration(micros));
         match verdict {
             Verdict::Later { retry_after, limit: Some(at) } => {
                 let limit = limit(at);
                 // A place in flight is free whenever a call ends.
-                let known = !limit.as_ref().is_some_and(is_in_flight);
+                let known = !limit.as_ref().is_some_and(|(limit, _)| is_in_flight(limit));
                 let wait = if known { later(retry_after) } else { None };
                 Self::refused(provider, limit, Reason::Limited, wait)
             }
@@ -240,7 +254,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let provider = &self.provider;
         match (self.reason, &self.limit) {
-            (Reason::Limited, Some(limit)) => write!(f, "provider \"{provider}\": no room under {limit}")?,
+            (Reason::Limited, Some((limit, scope))) => {
+                write!(f, "provider \"{provider}\": no room under {}", scope.shown_with(limit))?;
+            }
             (Reason::Limited, None) => write!(f, "provider \"{provider}\": no room")?,
             (Reason::Paused, _) => write!(f, "provider \"{provider}\" is paused")?,
             (Reason::Ceiling, _) => write!(f, "provider \"{provider}\": this replica is at its ceiling")?,
@@ -250,7 +266,8 @@ impl fmt::Display for Refusal {
                     "provider \"{provider}\": too many callers wait; slow down or raise `Provider::queue`"
                 )?;
             }
-            (Reason::Impossible, Some(limit)) => {
+            (Reason::Impossible, Some((limit, scope))) => {
+                let limit = scope.shown_with(limit);
                 write!(
                     f,
                     "provider \"{provider}\": the cost is above what {limit} ever admits; split the call"

@@ -45,7 +45,6 @@ pub struct Outline {
 
 /// A limit of the provider.
 pub struct Limited {
-    scope: Scope,
     agreed: Arc<Agreed>,
     /// The name of its state, where there is one for the whole limit.
     name: String,
@@ -56,13 +55,7 @@ impl Limited {
         let name = state_name(&limit);
         // Whatever values the keys of the scope have.
         let known_as = if scope.is_all() { name.clone() } else { format!("{name}:{scope}") };
-        Self { agreed: Agreed::new(provider.clone(), known_as, limit).into(), name, scope }
-    }
-
-    /// As in `100/min`, or `10/s (POST /v1/search)`.
-    fn shown(&self) -> String {
-        let limit = self.agreed.configured();
-        if self.scope.is_all() { limit.to_string() } else { format!("{limit} ({})", self.scope) }
+        Self { agreed: Agreed::new(provider.clone(), known_as, scope, limit).into(), name }
     }
 }
 
@@ -126,6 +119,11 @@ impl Gates {
         gate
     }
 
+    /// The limits of a scope, as long as nobody waits there: without a gate.
+    pub fn quota(&self, scope: &ScopeId) -> Quota {
+        self.outline.quota(scope)
+    }
+
     pub fn count(&self) -> usize {
         1 + self.scoped().gates.len()
     }
@@ -167,10 +165,11 @@ impl Gates {
     pub async fn set_limit(&self, scope: &Scope, limit: Limit) -> Result<(), Error> {
         let provider = self.provider();
         let limits = &self.outline.limits;
-        let same = |known: &&Limited| known.scope == *scope && known.agreed.is_like(&limit);
+        let same = |known: &&Limited| known.agreed.scope() == scope && known.agreed.is_like(&limit);
         let Some(known) = limits.iter().find(same) else {
-            let wanted = if scope.is_all() { limit.to_string() } else { format!("{limit} ({scope})") };
-            let known: Vec<_> = limits.iter().map(Limited::shown).collect();
+            let wanted = scope.shown_with(&limit);
+            let shown = |known: &Limited| known.agreed.scope().shown_with(known.agreed.configured());
+            let known: Vec<_> = limits.iter().map(shown).collect();
             return Err(Error::no_such_limit(provider, &wanted, &known));
         };
         let limit = known.agreed.fit(limit).map_err(|error| Error::unfit(provider, &error))?;
@@ -223,7 +222,8 @@ impl Scoped {
 }
 
 impl Outline {
-    fn gate(&self, scope: &ScopeId) -> Arc<Gate> {
+    /// The limits of a scope, each with its state.
+    fn quota(&self, scope: &ScopeId) -> Quota {
         let states = self.limits.iter().zip(self.scopes.states(scope));
         let counted = states.filter_map(|(limit, state)| {
             let name = match state {
@@ -231,11 +231,15 @@ impl Outline {
                 State::Whole => limit.name.clone(),
                 State::Part(suffix) => format!("{}:{suffix}", limit.name),
             };
-            let (agreed, watched) = (limit.agreed.clone(), !limit.scope.is_keyed());
+            let (agreed, watched) = (limit.agreed.clone(), !limit.agreed.scope().is_keyed());
             Some(Counted { agreed, name, watched, headroom: self.headroom })
         });
+        Quota { provider: self.provider.clone(), limits: counted.collect() }
+    }
+
+    fn gate(&self, scope: &ScopeId) -> Arc<Gate> {
         let plan = Plan {
-            quota: Quota { provider: self.provider.clone(), limits: counted.collect() },
+            quota: self.quota(scope),
             queue: self.queue,
             ageing: self.ageing,
             warn_after: self.warn_after,

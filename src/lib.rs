@@ -89,6 +89,7 @@ mod lane;
 pub mod ledger;
 mod limit;
 mod limiter;
+mod look;
 #[cfg(feature = "middleware")]
 mod middleware;
 mod permit;
@@ -113,7 +114,8 @@ pub use {
     error::{ConfigError, Error, Reason, Refusal},
     gate::Priority,
     limit::{Kind as LimitKind, Limit, LimitError, Reset, Weekday},
-    limiter::{Acquire, Counts, LimitPeek, Limiter, Peek},
+    limiter::{Acquire, Counts, Limiter},
+    look::{LimitPeek, Look, Peek},
     permit::Permit,
     provider::Provider,
     scope::Scope,

@@ -8,6 +8,7 @@ use crate::{
     gate::{Ask, Priority},
     lane::{Lane, Mode},
     limit::Limit,
+    look::Look,
     permit::Permit,
     scope::{Scope, Target},
     terms::{Terms, Wait},
@@ -29,32 +30,6 @@ pub struct Limiter {
 pub struct Acquire {
     limiter: Limiter,
     terms: Terms,
-}
-
-/// How a provider stands. See [`Limiter::peek`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Peek {
-    /// Nobody sends for so long; `None`: not paused.
-    pub paused: Option<Duration>,
-    /// In the order in which they were given to the provider.
-    pub limits: Vec<LimitPeek>,
-    /// Callers that wait in this replica.
-    pub queued: usize,
-}
-
-/// How a limit stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LimitPeek {
-    /// Which one, as it is configured here.
-    pub limit: Limit,
-    /// What all replicas keep to now: another one if they are configured differently, or it was set at run time.
-    pub in_force: Limit,
-    /// Permits of cost 1 that the window still has, slots booked ahead deducted.
-    pub left: u64,
-    /// When the next permit of cost 1 could fly if it were booked now; zero: at once.
-    pub next_free: Duration,
 }
 
 /// What has happened in this replica so far. See [`Limiter::counts`].
@@ -101,22 +76,28 @@ impl Limiter {
         Acquire { limiter: self.clone(), terms: Terms::default() }
     }
 
-    /// Looks at the shared state; books and changes nothing.
+    /// Looks at the shared state; books and changes nothing. By default at the limits of requests that go to no
+    /// route and have no value for any key; `key` and `route` look at others.
+    ///
+    /// ```
+    /// # use tollgate::{Provider, Scope, Tollgate};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let acme = Provider::new("acme")
+    ///     .limit("1000/min".parse()?)
+    ///     .limit_in(Scope::all().each("tenant"), "100/min".parse()?);
+    /// let acme = Tollgate::builder().provider(acme).build()?.provider("acme")?;
+    /// acme.acquire().key("tenant", "t1").await?;
+    /// let look = acme.peek().key("tenant", "t1").await?;
+    /// assert_eq!((look.limits[0].left, look.limits[1].left), (999, 99));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// When the store does not answer.
-    pub async fn peek(&self) -> Result<Peek, Error> {
-        let gates = &self.lane.gates;
-        let quota = &gates.usual.quota;
-        let look = gates.store().peek(quota).await.map_err(|error| Error::store(&quota.provider, error))?;
-        let limits = quota.limits.iter().zip(look.limits).map(|(counted, (left, next))| LimitPeek {
-            limit: counted.limit().clone(),
-            in_force: counted.agreed.in_force(),
-            left: counted.limit().in_units(left),
-            next_free: duration(next - look.now),
-        });
-        let paused = (look.pause > look.now).then(|| duration(look.pause - look.now));
-        Ok(Peek { paused, limits: limits.collect(), queued: gates.common().queued() })
+    /// When the store does not answer, or a key or route is named that no scope has.
+    pub fn peek(&self) -> Look {
+        Look::new(self.lane.clone())
     }
 
     /// Stops every replica for `time` from now: this one at once, the others when they hear the bell. One

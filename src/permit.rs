@@ -9,6 +9,7 @@ use crate::{
     ledger::Costs,
     limit::Limit,
     price::{Price, grains},
+    scope::Scope,
     store::{Counted, is_in_flight},
 };
 
@@ -49,6 +50,12 @@ impl Permit {
     pub fn limit(&self) -> Option<&Limit> {
         let tightest = self.booked.as_ref().map_or(0, |booked| booked.tightest);
         self.gate.quota.limits.get(usize::from(tightest)).map(Counted::limit)
+    }
+
+    /// Which requests that limit is for.
+    pub fn scope(&self) -> Option<&Scope> {
+        let tightest = self.booked.as_ref().map_or(0, |booked| booked.tightest);
+        self.gate.quota.limits.get(usize::from(tightest)).map(|counted| counted.agreed.scope())
     }
 
     /// What that limit had left, for all replicas, when this permit was booked; `None`: nothing was booked,

@@ -51,6 +51,10 @@ impl Far {
 
     fn note(&mut self, now: Micros, key: Key, cost: i64) {
         self.slots.retain(|(slot, ..), _| *slot > now - GONE);
+        if self.highest_until <= now - GONE {
+            // Gone like the others, also for a clock that steps back.
+            self.highest_until = 0;
+        }
         *self.slots.entry(key).or_default() += cost;
     }
 

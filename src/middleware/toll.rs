@@ -7,7 +7,7 @@ use std::{
 
 use reqwest::Response;
 
-use crate::{error::Error, limit::Limit, permit::Permit};
+use crate::{error::Error, limit::Limit, permit::Permit, scope::Scope};
 
 /// What it took to get a request through: an extension of each response that a provider's gate let pass.
 ///
@@ -23,7 +23,7 @@ pub struct Toll {
     waited: Duration,
     attempts: u32,
     hops: u32,
-    limit: Option<Limit>,
+    limit: Option<(Limit, Scope)>,
     remaining: Option<u64>,
     open: Open,
 }
@@ -40,7 +40,7 @@ impl Open {
 
 impl Toll {
     pub(super) fn new(waited: Duration, attempts: u32, hops: u32, last: &Permit) -> Self {
-        let (limit, remaining) = (last.limit().cloned(), last.remaining());
+        let (limit, remaining) = (last.limit().cloned().zip(last.scope().cloned()), last.remaining());
         Self { waited, attempts, hops, limit, remaining, open: Open::default() }
     }
 
@@ -73,7 +73,12 @@ impl Toll {
     /// The limit that had the least left, of what it admits, when the last permit was booked. `None`: the request
     /// counts in none.
     pub fn limit(&self) -> Option<&Limit> {
-        self.limit.as_ref()
+        self.limit.as_ref().map(|(limit, _)| limit)
+    }
+
+    /// Which requests that limit is for.
+    pub fn scope(&self) -> Option<&Scope> {
+        self.limit.as_ref().map(|(_, scope)| scope)
     }
 
     /// What that limit had left, for all replicas. `None`: the provider is only observed, or there is no limit.

@@ -9,6 +9,8 @@ mod tests;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
+use crate::limit::Limit;
+
 pub(crate) use hash::Hasher;
 pub(crate) use routes::{Routes, ScopeId, State, Target};
 
@@ -87,6 +89,11 @@ impl Scope {
     /// Whether all requests share one state.
     pub(crate) fn is_all(&self) -> bool {
         self.route.is_none() && self.keys.is_empty()
+    }
+
+    /// A limit as errors show it: `10/s (POST /v1/search)`.
+    pub(crate) fn shown_with(&self, limit: &Limit) -> String {
+        if self.is_all() { limit.to_string() } else { format!("{limit} ({self})") }
     }
 
     /// Whether there is a state for each value of something, so that nobody knows how many.

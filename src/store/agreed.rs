@@ -8,6 +8,7 @@ use std::sync::{
 use crate::{
     ledger::{Accord, Change, Claim},
     limit::{Limit, LimitError},
+    scope::Scope,
 };
 
 /// All gates of a provider share it, whatever values the keys of their scopes have.
@@ -16,6 +17,7 @@ pub struct Agreed {
     provider: Arc<str>,
     /// What all replicas call the limit.
     name: String,
+    scope: Scope,
     configured: Limit,
     /// The same as text, which each call carries.
     text: String,
@@ -33,15 +35,19 @@ struct Heard {
 }
 
 impl Agreed {
-    pub fn new(provider: Arc<str>, name: String, configured: Limit) -> Self {
+    pub fn new(provider: Arc<str>, name: String, scope: Scope, configured: Limit) -> Self {
         let text = configured.to_string();
         let accord = Accord::read(&Claim::new("", &*text).agreed);
         let heard = Mutex::new(Heard { accord, in_force: configured.clone(), change: None });
-        Self { provider, name, configured, text, heard, version: AtomicU64::new(0) }
+        Self { provider, name, scope, configured, text, heard, version: AtomicU64::new(0) }
     }
 
     pub fn provider(&self) -> &Arc<str> {
         &self.provider
+    }
+
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     pub fn configured(&self) -> &Limit {

@@ -21,6 +21,7 @@ use crate::{
     clock::micros,
     ledger::{Answer, Call, Change, Micros, Named, Peek, Rule, SECOND},
     limit::{Kind, Limit},
+    scope::Scope,
 };
 
 /// A provider and the limits that are booked together.
@@ -95,7 +96,8 @@ impl Counted {
     /// For all requests.
     pub fn new(provider: Arc<str>, limit: Limit) -> Self {
         let name = state_name(&limit);
-        Self { agreed: Agreed::new(provider, name.clone(), limit).into(), name, watched: true, headroom: 0 }
+        let agreed = Agreed::new(provider, name.clone(), Scope::all(), limit).into();
+        Self { agreed, name, watched: true, headroom: 0 }
     }
 
     /// As it was configured here.
