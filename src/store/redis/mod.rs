@@ -49,10 +49,12 @@ use crate::{
 /// # Keys
 ///
 /// `PREFIX:v1:{provider}:NAME`. The control hash, `tollgate:v1:{acme}:control`, lives for 7 days after its last
-/// use, and tells in `limit:requests:60s` how the replicas have that limit configured; each limit has a hash, `tollgate:v1:{acme}:requests:60s`, with the limit as text in its field `limit`,
-/// and a rolling window has its log in a list beside it, `..:log`. Those live until they would say nothing, and
-/// a second longer. Who uses a limit stands in `..:crowd`, which slots lie far ahead in `..:far`, what each gate was
-/// told last in `tollgate:v1:{acme}:told:ID`, for a minute or two each.
+/// use, and tells in `limit:requests:60s` how the replicas have that limit configured. Each limit has a hash,
+/// `tollgate:v1:{acme}:requests:60s`, with the limit as text in its field `limit`, and a rolling window has its log
+/// in a list beside it, `..:log`. Those live until they would say nothing, and a second longer. Who uses a limit
+/// stands in `..:crowd`, which slots lie far ahead in `..:far`, what each gate was told last in
+/// `tollgate:v1:{acme}:told:ID`, for a minute or two each. The name of a limit in a scope goes on with that:
+/// `tollgate:v1:{acme}:requests:1s:POST /v1/search/{index}:tenant=HASH`, of the value a keyed hash.
 ///
 /// A user with few rights needs the keys `~PREFIX:v1:*` and the commands `evalsha`, `eval`, `time`, `get`, `set`,
 /// `hgetall`, `hmget`, `hset`, `hdel`, `llen`, `lrange`, `ltrim`, `rpush`, `zadd`, `zcount`, `zscore`, `zrange`,
