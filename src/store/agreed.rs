@@ -96,7 +96,7 @@ impl Agreed {
         });
         let change = lost.as_ref().or(accord.change()).cloned();
         let in_force = self.strictest(&accord, change.as_ref());
-        if accord != heard.accord {
+        if in_force != heard.in_force || !accord.claims().eq(heard.accord.claims()) {
             self.tell(&in_force, &accord, change.as_ref());
         }
         *heard = Heard { accord, in_force, change };
@@ -129,13 +129,14 @@ impl Agreed {
 
     fn tell(&self, in_force: &Limit, accord: &Accord, change: Option<&Change>) {
         let provider = &*self.provider;
-        let (configured, in_force) = (&*self.text, in_force.to_string());
+        let configured = self.scope.shown_with(&self.configured);
+        let in_force = in_force.to_string();
         match change {
             Some(change) if change.of.contains(&self.text) => {
                 tracing::warn!(provider, configured, in_force, "a limit was set at run time");
             }
-            _ if accord.claims().any(|claim| claim != configured) => {
-                let others: Vec<_> = accord.claims().filter(|claim| *claim != configured).collect();
+            _ if accord.claims().any(|claim| claim != self.text) => {
+                let others: Vec<_> = accord.claims().filter(|claim| *claim != self.text).collect();
                 let others = others.join(", ");
                 tracing::warn!(
                     provider,
