@@ -3,7 +3,7 @@
 --
 -- desk: member (who calls); now; base (no slot is before it); resume (the end of the last pause); reach (slots that
 -- lie further ahead are far; one that does not takes its places in flight with it, a far one gets them when it is
--- confirmed: who waits for a window must not keep those of others); highest (class in use); handed_in (now was);
+-- near: who waits for a window must not keep those of others); highest (class in use); handed_in (now was);
 -- limits, each with live (members that use it, the caller included), contended (others wait) and burnt (what is free
 -- now of which this call has taken something); touched (something was booked, returned, settled or exchanged: only
 -- then is anything written).
@@ -61,7 +61,7 @@ local function need(d, limit, class, cost)
   return cost
 end
 
--- The earliest slot that all limits agree on: `question` is earliest or room.
+-- The earliest slot that all limits agree on: `question` is earliest or room. Without a class nothing is left to others.
 local function agree(d, question, costs, class)
   local t = d.base
   -- What no limit ever admits would be looked for without end.
@@ -69,7 +69,7 @@ local function agree(d, question, costs, class)
     local before = t
     for at, limit in ipairs(d.limits) do
       if costs[at] > 0 then
-        local cost = question == 'earliest' and need(d, limit, class, costs[at]) or costs[at]
+        local cost = need(d, limit, class, costs[at])
         t = limit.kind[question](limit.rule, limit.state, t, cost, d.resume, class)
       end
     end
@@ -135,45 +135,68 @@ function desk.is_burnt(d, costs)
   return false
 end
 
+-- It moves neither order nor pace.
+local function put_out_of_order(d, slot, costs, class)
+  for at, limit in ipairs(d.limits) do
+    if costs[at] > 0 then
+      local how = { now = d.now, class = class, waited = false, paces = false }
+      desk.take(d, limit, slot, costs[at], how)
+    end
+  end
+  far.note(d, slot, costs, class)
+end
+
 -- One that has passed gets the earliest room, out of order and pace and moving neither: sent to the tail
 -- instead, a busy fleet loses half its quota. One that a pause, a lost state or a higher class has swallowed (it is
 -- not `complete`) is booked anew.
 local function exchange(d, booked, complete)
   local anew = not complete or d.base == d.resume
-  local slot = agree(d, anew and 'earliest' or 'room', booked.costs, booked.class)
+  local slot = anew and desk.fit(d, booked.costs, booked.class) or agree(d, 'room', booked.costs)
   if desk.is_beyond(d, slot, booked.costs) or places.lacking(d, slot, booked.costs) then
     return false
   end
   places.take_at(d, slot, booked.costs)
-  if anew then
-    desk.put(d, slot, booked.costs, booked.class)
-    return slot
-  end
-  for at, limit in ipairs(d.limits) do
-    if booked.costs[at] > 0 then
-      local how = { now = d.now, class = booked.class, waited = false, paces = false }
-      desk.take(d, limit, slot, booked.costs[at], how)
-    end
-  end
-  far.note(d, slot, booked.costs, booked.class)
+  local put = anew and desk.put or put_out_of_order
+  put(d, slot, booked.costs, booked.class)
   return slot
 end
 
--- Slots at `from` and later are kept, unless somebody else has them now or there is no place in flight for them; the
--- others are exchanged; false where nothing can be had yet. All of these are given back before any is booked: they
--- make room for each other.
+-- One that is still far gets the earliest room, too, if that is sooner: it was booked when less had come back. Not
+-- while there is a pause, or all would move to its end; nor under a bucket, which may not take back what it gave.
+local function move_up(d, booked)
+  local slot, costs = booked.slot, booked.costs
+  local fixed = slot <= d.now + d.reach or d.base == d.resume
+  for at, limit in ipairs(d.limits) do
+    fixed = fixed or costs[at] > 0 and limit.kind == token_bucket
+  end
+  if fixed then
+    far.note(d, slot, costs, booked.class)
+    return slot
+  end
+  desk.give(d, slot, costs, false)
+  local sooner = agree(d, 'room', costs, booked.class)
+  if sooner < slot and not desk.is_beyond(d, sooner, costs) and not places.lacking(d, sooner, costs) then
+    places.take_at(d, sooner, costs)
+    slot = sooner
+  end
+  put_out_of_order(d, slot, costs, booked.class)
+  return slot
+end
+
+-- Slots at `from` and later are kept, or moved up if they are far, unless somebody else has them now or there is no
+-- place in flight for them; the others are exchanged; false where nothing can be had yet. All of these are given back
+-- before any is booked: they make room for each other.
 function desk.confirm(d, confirms, ours, from)
-  local slots, complete = {}, {}
+  local slots, complete, kept = {}, {}, {}
   for at, booked in ipairs(confirms) do
     local own
     if ours then
       complete[at], own = far.redeem(d, booked)
     end
     local keeps = complete[at] and booked.slot >= from
-    if keeps and not places.full(d, booked.costs) then
-      places.take(d, booked.costs)
-      slots[at] = booked.slot
-      far.note(d, booked.slot, booked.costs, booked.class)
+    if keeps and not places.lacking(d, booked.slot, booked.costs) then
+      places.take_at(d, booked.slot, booked.costs)
+      kept[at] = true
     elseif ours then
       desk.give(d, booked.slot, own, keeps)
       if keeps then
@@ -182,7 +205,9 @@ function desk.confirm(d, confirms, ours, from)
     end
   end
   for at, booked in ipairs(confirms) do
-    if slots[at] == nil then
+    if kept[at] then
+      slots[at] = move_up(d, booked)
+    elseif slots[at] == nil then
       slots[at] = exchange(d, booked, complete[at])
     end
   end

@@ -23,7 +23,7 @@ pub struct Permit {
     pub generation: Generation,
     pub stage: Stage,
     /// It has its places in flight, if it needs any. One whose slot was far when it was booked gets them when it is
-    /// confirmed.
+    /// confirmed and near.
     pub seated: bool,
     /// The slot on our monotonic clock, at the latest.
     pub due: Micros,

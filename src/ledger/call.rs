@@ -114,8 +114,8 @@ pub struct Call {
     pub returns: Vec<Booked>,
     /// Permits whose real cost is known now, with what that is more than was booked; less is negative.
     pub settles: Vec<Booked>,
-    /// Permits that are far or late: kept if their slot is still ahead, else exchanged. Their costs are 0 under limits
-    /// of calls in flight if they have their places.
+    /// Permits that are far or late: kept or moved up if their slot is still ahead, else exchanged. Their costs are 0
+    /// under limits of calls in flight if they have their places.
     pub confirms: Vec<Booked>,
     pub wants: Vec<Want>,
 }

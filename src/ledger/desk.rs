@@ -43,7 +43,7 @@ pub struct Desk<'a> {
     pub base: Micros,
     pub resume: Micros,
     /// Slots that lie further ahead are far. One that does not takes its places in flight with it; a far one gets them
-    /// when it is confirmed: who waits for a window must not keep those of others.
+    /// when it is near: who waits for a window must not keep those of others.
     pub reach: Micros,
     /// The highest class in use: nobody takes its slots.
     pub highest: Class,
@@ -160,25 +160,26 @@ impl Desk<'_> {
         }
     }
 
-    /// Slots at `from` and later are kept, unless somebody else has them now or there is no place in flight for them;
-    /// the others are exchanged. All of these are given back before any is booked: they make room for each other.
+    /// Slots at `from` and later are kept, or moved up if they are far, unless somebody else has them now or there is no
+    /// place in flight for them; the others are exchanged. All of these are given back before any is booked: they make
+    /// room for each other.
     pub fn confirm(&mut self, confirms: &[Booked], ours: bool, from: Micros) -> Vec<Option<Micros>> {
         let mut decided = Vec::with_capacity(confirms.len());
         for booked in confirms {
             let (whole, own) = if ours { self.redeem(booked) } else { (false, booked.clone()) };
             let keeps = whole && booked.slot >= from;
-            let seated = keeps && self.full(&booked.costs).is_none();
+            let seated = keeps && self.lacks_places(booked.slot, &booked.costs).is_none();
             if seated {
-                self.take_places(&booked.costs);
-                self.note_far(booked.slot, &booked.costs, booked.class);
+                self.take_places_at(booked.slot, &booked.costs);
             } else if ours {
                 self.give(&own, keeps);
             }
-            decided.push((whole, keeps.then_some(seated.then_some(booked.slot))));
+            decided.push((whole, keeps.then_some(seated)));
         }
         let confirms = confirms.iter().zip(decided);
-        let decide = |(booked, (whole, decided)): (&Booked, (bool, Option<Option<Micros>>))| {
-            decided.unwrap_or_else(|| self.exchange(booked, whole))
+        let decide = |(booked, (whole, kept)): (&Booked, (bool, Option<bool>))| match kept {
+            Some(seated) => seated.then(|| self.move_up(booked)),
+            None => self.exchange(booked, whole),
         };
         confirms.map(decide).collect()
     }
@@ -196,14 +197,41 @@ impl Desk<'_> {
         self.take_places_at(slot, &booked.costs);
         if anew {
             self.put(slot, costs, *class);
-            return Some(slot);
+        } else {
+            self.put_out_of_order(slot, costs, *class);
         }
-        let how = Taking { now: self.now, class: *class, waited: false, paces: false };
+        Some(slot)
+    }
+
+    /// One that is still far gets the earliest room, too, if that is sooner: it was booked when less had come back. Not
+    /// while there is a pause, or all would move to its end; nor under a bucket, which may not take back what it gave.
+    fn move_up(&mut self, booked: &Booked) -> Micros {
+        let Booked { mut slot, ref costs, class, .. } = *booked;
+        let mut touched = self.limits.iter().zip(costs.iter());
+        let bucket = touched.any(|(seat, cost)| cost > 0 && matches!(seat.rule, Rule::Bucket(_)));
+        if slot <= self.now + self.reach || self.base == self.resume || bucket {
+            self.note_far(slot, costs, class);
+            return slot;
+        }
+        self.give(booked, false);
+        let sooner = self.agree(costs, |seat, t, cost| {
+            seat.state.room(seat.rule, t, self.need(seat, class, cost), self.resume)
+        });
+        if sooner < slot && !self.is_beyond(sooner, costs) && self.lacks_places(sooner, costs).is_none() {
+            self.take_places_at(sooner, costs);
+            slot = sooner;
+        }
+        self.put_out_of_order(slot, costs, class);
+        slot
+    }
+
+    /// It moves neither order nor pace.
+    fn put_out_of_order(&mut self, slot: Micros, costs: &Costs, class: Class) {
+        let how = Taking { now: self.now, class, waited: false, paces: false };
         for at in 0..self.limits.len() {
             self.take(at, slot, costs, how);
         }
-        self.note_far(slot, costs, *class);
-        Some(slot)
+        self.note_far(slot, costs, class);
     }
 
     /// Whether a slot cannot be booked: it lies beyond the resets handed in, or there is no such slot at all.

@@ -2,6 +2,8 @@
 
 use tollgate::ledger::Micros;
 
+use crate::world::{EPOCH, Sent};
+
 /// A limit as the upstream counts it.
 #[derive(Clone, Copy, Debug)]
 pub enum Law {
@@ -11,6 +13,22 @@ pub enum Law {
     Bucket { max: i64, window: Micros, burst: i64 },
     /// At most `max` between two multiples of `window`.
     Aligned { max: i64, window: Micros },
+}
+
+impl Law {
+    pub fn max(&self) -> i64 {
+        match self {
+            Self::Rolling { max, .. } | Self::Bucket { max, .. } | Self::Aligned { max, .. } => *max,
+        }
+    }
+
+    pub fn window(&self) -> Micros {
+        match self {
+            Self::Rolling { window, .. } | Self::Bucket { window, .. } | Self::Aligned { window, .. } => {
+                *window
+            }
+        }
+    }
 }
 
 /// By how much the worst interval is over, if any is. `arrivals`: time and cost, in the order of time.
@@ -37,6 +55,25 @@ pub fn over(law: Law, arrivals: &[(Micros, i64)]) -> Option<i64> {
         }
     };
     (worst > 0).then_some(worst)
+}
+
+/// The most that a window held when something was sent: what those cost that had ended, and the guesses of the others.
+/// Of a bucket nobody can tell.
+pub fn most_held(law: Law, sent: &[Sent]) -> i64 {
+    let (mut first, mut most) = (0, 0);
+    for (at, last) in sent.iter().enumerate() {
+        let before = match law {
+            Law::Rolling { window, .. } => last.at - window,
+            Law::Aligned { window, .. } => last.at - (EPOCH + last.at).rem_euclid(window) - 1,
+            Law::Bucket { .. } => return 0,
+        };
+        while sent[first].at <= before {
+            first += 1;
+        }
+        let held = |sent: &Sent| if sent.ended <= last.at { sent.real } else { sent.cost };
+        most = most.max(sent[first..=at].iter().map(held).sum());
+    }
+    most
 }
 
 pub fn most_within(arrivals: &[(Micros, i64)], window: Micros) -> i64 {

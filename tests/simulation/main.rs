@@ -2,6 +2,7 @@
 //! randomness, and a judge who sees everything. `SEEDS=1000 cargo test --release --test simulation` plays
 //! that many; `SEED=42` plays one again and tells what it did.
 
+mod guesses_too_high;
 mod judge;
 mod pauses;
 mod priorities;

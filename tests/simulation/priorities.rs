@@ -20,6 +20,7 @@ fn play(max: i64, high: bool, seed: u64) -> (Vec<Micros>, f64) {
         drop: 0,
         priority: Priority::Low,
         think: 200..=2 * MILLI,
+        settles: None,
     };
     let person = Habit { priority: Priority::High, think: 50 * MILLI..=150 * MILLI, ..batch.clone() };
     let mut replicas = vec![(nature.clone(), vec![batch; 50]); 7];

@@ -8,7 +8,7 @@ use tollgate::{
 };
 
 use crate::{
-    judge::{Law, over},
+    judge::{Law, most_held, over},
     pauses::{self, Pauses},
     seeds,
     world::{EPOCH, Habit, MILLI, Nature, Plan, World},
@@ -51,7 +51,11 @@ fn random_case(rng: &mut Rng) -> Case {
         }
     }
     let most = limits.iter().map(Rule::max).min().unwrap_or(1);
-    let costs = if rng.bool() { 1..=1 } else { 1..=rng.i64(1..=5.min(most)) };
+    let costs = [1..=1, 1..=rng.i64(1..=5.min(most)), 1..=rng.i64(1..=20.min(most))][rng.usize(0..3)].clone();
+    let settles = rng.bool().then(|| {
+        let window = laws.iter().map(Law::window).min().unwrap_or(SECOND);
+        (rng.i64(0..500)..=rng.i64(500..=1_000), MILLI..=window / rng.i64(2..20))
+    });
     let classes: &[_] = if rng.bool() {
         &[Priority::Normal]
     } else {
@@ -70,6 +74,7 @@ fn random_case(rng: &mut Rng) -> Case {
             drop: [0, 0, 3][rng.usize(0..3)],
             priority: classes[rng.usize(0..classes.len())],
             think: 200..=[2 * MILLI, 50 * MILLI, SECOND][rng.usize(0..3)],
+            settles: settles.clone(),
         });
         (nature, habits.collect())
     });
@@ -103,11 +108,15 @@ fn play(seed: u64) -> Result<Played, String> {
     // The wire: up to half the guard of jitter, the other half is the replicas' own.
     let jittered = |at: Micros, rng: &mut Rng| EPOCH + at + rng.i64(0..=guard / 2);
     let mut arrivals: Vec<_> =
-        world.sent.iter().map(|sent| (jittered(sent.at, &mut rng), sent.cost)).collect();
+        world.sent.iter().map(|sent| (jittered(sent.at, &mut rng), sent.real)).collect();
     arrivals.sort_unstable();
     for law in laws {
         if let Some(excess) = over(law, &arrivals) {
             return Err(format!("{told}: over by {excess} under {law:?}"));
+        }
+        let held = most_held(law, &world.sent);
+        if held > law.max() {
+            return Err(format!("{told}: {held} held under {law:?}"));
         }
     }
     if let Some(what) = pauses::broken(&world) {

@@ -33,6 +33,7 @@ fn play(fleet: &Fleet, seed: u64) -> (f64, f64, f64, World) {
         drop: 0,
         priority: Priority::Normal,
         think: 200..=2 * MILLI,
+        settles: None,
     };
     let replicas = fleet.trips.iter().map(|&trip| {
         let nature = Nature { trip, spread: fleet.spread, stall: 0, freeze: 0 };

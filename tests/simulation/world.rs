@@ -41,6 +41,8 @@ pub struct Habit {
     pub priority: Priority,
     /// Between the end of a call and the next.
     pub think: std::ops::RangeInclusive<Micros>,
+    /// What it really costs, in 1/1000 of what was booked, is known so long after it was sent; `None`: as booked.
+    pub settles: Option<(std::ops::RangeInclusive<i64>, std::ops::RangeInclusive<Micros>)>,
 }
 
 pub struct Plan {
@@ -57,6 +59,8 @@ enum Event {
     Arrive(usize),
     Leave(usize, u64),
     Hear(usize, u64, Permit),
+    /// A call has ended, and cost so much more or less than was booked.
+    End(usize, Permit, i64),
     /// The timer of a replica, unless it was set anew since.
     Poll(usize, u64),
     AtStore(usize, Call),
@@ -102,6 +106,9 @@ pub struct Sent {
     pub at: Micros,
     pub slot: Micros,
     pub cost: i64,
+    /// What it really cost, and when its caller learnt that.
+    pub real: i64,
+    pub ended: Micros,
     pub replica: usize,
     pub waited: Micros,
 }
@@ -209,7 +216,7 @@ impl World {
             if let Rule::Rolling(rolling) = rule {
                 // A cell goes when its last slot goes.
                 let since = now - rolling.span - rolling.cell;
-                let sent: i64 = self.sent.iter().filter(|sent| sent.slot > since).map(|sent| sent.cost).sum();
+                let sent: i64 = self.sent.iter().filter(|sent| sent.slot > since).map(|sent| sent.real).sum();
                 lost = lost.max(rolling.max - left - sent);
             }
         }
@@ -256,9 +263,10 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         let replica = match &event {
-            Event::Arrive(caller) | Event::Leave(caller, _) | Event::Hear(caller, ..) => {
-                Some(self.callers[*caller].replica)
-            }
+            Event::Arrive(caller)
+            | Event::Leave(caller, _)
+            | Event::Hear(caller, ..)
+            | Event::End(caller, ..) => Some(self.callers[*caller].replica),
             Event::Poll(replica, _)
             | Event::Reply(replica, _)
             | Event::Throttled(replica, _)
@@ -281,6 +289,7 @@ impl World {
             Event::Arrive(caller) => self.arrive(caller),
             Event::Leave(caller, call) => self.leave(caller, call),
             Event::Hear(caller, call, permit) => self.hear(caller, call, permit),
+            Event::End(caller, permit, change) => self.end(caller, &permit, change),
             Event::Poll(replica, timer) if timer == self.replicas[replica].timer => self.drive(replica),
             Event::Poll(..) => {}
             Event::AtStore(replica, call) => {
@@ -441,15 +450,17 @@ impl World {
         } else if self.replicas[replica].core.may_fly(&permit, now) {
             let waited = self.now - asking.arrived;
             self.note_overdue(replica, &asking);
-            let booked = permit.booked;
-            self.sent.push(Sent {
-                at: self.now,
-                slot: booked.slot,
-                cost: booked.costs.of(0),
-                replica,
-                waited,
-            });
-            self.finish(caller);
+            let (slot, cost) = (permit.booked.slot, permit.booked.costs.of(0));
+            let (real, ended) = match self.callers[caller].habit.settles.clone() {
+                Some((parts, time)) => (cost * self.rng.i64(parts) / 1_000, self.now + self.rng.i64(time)),
+                None => (cost, self.now),
+            };
+            self.sent.push(Sent { at: self.now, slot, cost, real, ended, replica, waited });
+            if ended > self.now {
+                self.at(ended, Event::End(caller, permit, real - cost));
+            } else {
+                self.finish(caller);
+            }
         } else {
             let ticket = asking.ticket;
             let waiter = Waiter {
@@ -461,6 +472,14 @@ impl World {
             self.callers[caller].asking = Some(asking);
             self.replicas[replica].core.came_late(now, ticket, waiter, permit);
         }
+        self.drive(replica);
+    }
+
+    fn end(&mut self, caller: usize, permit: &Permit, change: i64) {
+        let replica = self.callers[caller].replica;
+        let change = self.costs(change);
+        self.replicas[replica].core.settle(permit, change);
+        self.finish(caller);
         self.drive(replica);
     }
 

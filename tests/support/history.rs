@@ -592,7 +592,7 @@ impl Fleet {
         let confirmed = confirmed.filter_map(|(&slot, old)| Some((slot?, old)));
         let confirmed = confirmed.map(|(slot, old)| {
             let kept = ours && slot == old.slot;
-            let new = flight(slot, old.costs.clone(), old.class, old.seated || kept);
+            let new = flight(slot, old.costs.clone(), old.class, old.seated);
             // If it was near it is late by what the clock has stepped, and that is the guard's.
             let flies = if old.far { new.flies } else { old.flies };
             let old_terms = Flight { order: old.order, most: old.most.clone(), flies, ..new.clone() };

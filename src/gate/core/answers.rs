@@ -27,15 +27,13 @@ impl<W> Core<W> {
             self.held.drain(..).partition(|permit| permit.stage == Stage::Asked);
         // What an earlier generation granted is not in this one: it must not fly.
         self.held.extend(kept.into_iter().filter(|permit| permit.generation == answer.generation));
-        let ours = sent.call.generation == Some(answer.generation);
-        if !ours || answer.confirmed.contains(&None) {
+        if sent.call.generation != Some(answer.generation) || answer.confirmed.contains(&None) {
             self.doubt_the_places(&sent.call.places);
         }
         let is_near = |slot| slot <= answer.now + sent.call.reach();
         for (permit, slot) in asked.into_iter().zip(&answer.confirmed) {
             if let Some(slot) = *slot {
-                let kept = ours && slot == permit.booked.slot;
-                let seated = permit.seated || kept || is_near(slot);
+                let seated = permit.seated || is_near(slot);
                 let booked = Booked { slot, far: far(slot, permit.booked.class), ..permit.booked };
                 let permit = Permit::new(booked, now, sent.at, &answer, &self.link, &self.settings.rules);
                 self.keep(self.flights.seat(permit, seated));

@@ -26,15 +26,16 @@ impl<W> Core<W> {
         }
         let lead = self.link.confirm_lead();
         self.drop_surplus();
-        let confirm = |permit: &Permit| permit.needs_confirming(now.mono, lead);
-        let confirming = self.held.iter().any(confirm);
         let landed = self.flights.landed;
         let owing = !self.returns.is_empty() || !self.settles.is_empty() || landed;
-        let renewing = self.renew_at().is_some_and(|at| at <= now.mono);
         if owing {
-            // Room comes back: what the store said before no longer holds.
+            // Room comes back: what the store said before no longer holds, and what is far may be had sooner.
             self.nothing = None;
+            self.doubt_the_far();
         }
+        let confirm = |permit: &Permit| permit.needs_confirming(now.mono, lead);
+        let confirming = self.held.iter().any(confirm);
+        let renewing = self.renew_at().is_some_and(|at| at <= now.mono);
         let asking = self.wants_more(now, confirming || renewing, lead);
         let leaving = self.flights.in_line && !asking && !self.wants_more(now, true, lead);
         let greeting = self.hello && !self.closing;
@@ -94,6 +95,11 @@ impl<W> Core<W> {
                 permit.into_iter().for_each(|permit| self.give_up(permit));
             }
         }
+    }
+
+    fn doubt_the_far(&mut self) {
+        let far = |permit: &&mut Permit| permit.stage == Stage::Ready && permit.is_far();
+        self.held.iter_mut().filter(far).for_each(|permit| permit.stage = Stage::Late);
     }
 
     pub(super) fn held_of(&self, costs: &Costs) -> usize {

@@ -80,7 +80,7 @@ mod tests {
         let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&LIMIT, "limit"), (&PEEK, "peek")];
         let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
         let pins = [
-            "book 757ea8e1b19e66ce3decbd9103c445ed6d519a6f",
+            "book a714e3299ed96aec55457c99269cdb899e8b465d",
             "pause 3db0b023d7bbe716ee72a17d474048d59675230b",
             "limit 8e5976de2550e5d3b3ffe71363932e4780373e85",
             "peek 1765f8356800f90c809b88189f7243c05c6deda6",
