@@ -166,9 +166,13 @@ async fn play(seed: u64) -> u64 {
 
 #[test]
 fn no_place_is_taken_twice_or_lost_and_nobody_is_stuck() {
-    let seeds = match env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
-        Some(seed) => seed..seed + 1,
-        None => 0..env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(300),
+    let seeds: Vec<u64> = match env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
+        Some(seed) => vec![seed],
+        None => {
+            let many = env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(300);
+            // In the last one an answer that is repeated tells of a slot that was far when it was decided.
+            (0..many).chain([10_163]).collect()
+        }
     };
     let mut flew = 0;
     for seed in seeds {

@@ -21,7 +21,7 @@ impl<W> Core<W> {
         self.closed |= sent.call.goodbye;
 
         // What the store calls far must be confirmed, whatever it looks like from here.
-        let near = answer.decided + sent.call.horizon / 10 * 8;
+        let near = answer.decided + sent.call.reach();
         let far = |slot, class| slot > near && class > answer.highest;
         let (asked, kept): (Vec<_>, Vec<_>) =
             self.held.drain(..).partition(|permit| permit.stage == Stage::Asked);
@@ -30,7 +30,8 @@ impl<W> Core<W> {
         if sent.call.generation != Some(answer.generation) || answer.confirmed.contains(&None) {
             self.doubt_the_places(&sent.call.places);
         }
-        let is_near = |slot| slot <= answer.now + sent.call.reach();
+        // As of then: a repeated answer gives no places to what has come near since.
+        let is_near = |slot| slot <= near;
         for (permit, slot) in asked.into_iter().zip(&answer.confirmed) {
             if let Some(slot) = *slot {
                 let seated = permit.seated || is_near(slot);
