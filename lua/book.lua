@@ -1,7 +1,7 @@
 -- One booking: gives a member permits with their slots, under several limits of one provider at once.
 --
 -- KEYS     the control hash; what the member was told; then for each limit its hash, its crowd, its far slots, and
---          of a rolling one its log
+--          of a rolling one its log; then the pauses of the parts of the provider that the member is in
 -- ARGV     now       empty: the server's clock; else microseconds since the epoch
 --          limits    count, (name, claim, watched, reserve, kind, numbers)*; claim: what all call the limit, how this
 --                    replica has it configured, the accord that it goes by (lib/accord.lua); watched (0 or 1): the
@@ -17,6 +17,7 @@
 --          late      a permit to be confirmed may have passed by so much at that moment
 --          horizon   how far ahead slots may be booked; beyond it one
 --          places    costs: places in flight that the member has, before this call and without what it returns
+--          parts     count, (name)*; their pauses are at the end of KEYS
 --          more      1: more callers queue than are asked for here
 --          goodbye   1: the member leaves
 --          returns   count, permit*; a permit is slot, costs, class, far (1: far ahead when it was booked, and not
@@ -49,6 +50,7 @@ local function costs()
   return each
 end
 local held = costs()
+local parts = pauses.read()
 local more, goodbye = args.flag(), args.flag()
 local function booked()
   return { slot = args.number(), costs = costs(), class = args.number(), far = args.flag() }
@@ -67,6 +69,7 @@ if not limits.cover(list, now) then
 end
 
 local c = control.load(control_key, list)
+local pause = pauses.join(c.pause, parts, list, now)
 local accords = accord.load(control_key, list)
 for _, a in ipairs(accords) do
   accord.hear(a, now)
@@ -82,13 +85,13 @@ local d = {
   member = id,
   now = now,
   base = now,
-  resume = c.pause,
+  resume = pause,
   reach = 0,
   handed_in = handed_in,
   limits = list,
 }
 local entitled = places.entitled(d)
-limits.prune(list, now, c.pause)
+limits.prune(list, now)
 places.seat(d, held)
 far.meet(d, wants)
 control.renew(c, known, lost, now)
@@ -97,7 +100,7 @@ for _, limit in ipairs(list) do
   limit.burnt = 0
 end
 local start = now + lead
-d.base = math.max(start, c.pause)
+d.base = math.max(start, pause)
 local ours = known == c.ordinal and since == c.since
 if ours then
   for _, permit in ipairs(returns) do
@@ -109,7 +112,8 @@ if ours then
   end
 end
 d.reach = math.floor(horizon / 10) * 8
-local confirmed, far_held = desk.confirm(d, confirms, ours, math.max(start - late, c.pause)), false
+d.shut = pause > c.pause and pause > now + d.reach
+local confirmed, far_held = desk.confirm(d, confirms, ours, math.max(start - late, pause)), false
 for _, slot in ipairs(confirmed) do
   far_held = far_held or (slot and slot > now + d.reach)
 end
@@ -131,7 +135,7 @@ local text = answer.text({
   highest = d.highest,
   ordinal = c.ordinal,
   since = c.since,
-  pause = c.pause,
+  pause = pause,
   confirmed = confirmed,
   outcomes = outcomes,
   next = next,

@@ -201,7 +201,7 @@ impl Error {
     }
 
     pub(crate) fn from_verdict(quota: &Quota, verdict: Verdict) -> Self {
-        let Quota { provider, limits } = quota;
+        let Quota { provider, limits, .. } = quota;
         let limit = |at: usize| {
             let agreed = &limits.get(at)?.agreed;
             Some((agreed.in_force(), agreed.scope().clone()))

@@ -134,23 +134,27 @@ impl Gates {
     }
 
     /// Nothing is handed out before `until`, of the monotonic clock. Needs no store.
-    fn hold(&self, until: Micros) {
-        // Also at gates that are made meanwhile.
-        self.common().hold(until);
-        self.all().iter().for_each(|gate| gate.hold(until));
+    fn hold(&self, part: Option<&Arc<str>>, until: Micros) {
+        if part.is_none() {
+            // Also at gates that are made meanwhile.
+            self.common().hold(until);
+        }
+        let stops = |gate: &&Arc<Gate>| part.is_none_or(|part| gate.quota.parts.contains(part));
+        self.all().iter().filter(stops).for_each(|gate| gate.hold(until));
     }
 
-    /// Nobody sends for `time` from now: here at once, elsewhere as soon as the store knows. Tells what is left of
-    /// it there. A caller who goes away meanwhile stops nothing: the pause is on its way.
-    pub async fn pause(self: &Arc<Self>, time: Micros) -> Result<Micros, StoreError> {
+    /// Nobody sends for `time` from now, or nobody in a part of the provider: here at once, elsewhere as soon as the
+    /// store knows. Tells what is left of it there. A caller who goes away meanwhile stops nothing: the pause is on its
+    /// way.
+    pub async fn pause(self: &Arc<Self>, part: Option<Arc<str>>, time: Micros) -> Result<Micros, StoreError> {
         let heard = self.clock().now().mono;
-        self.hold(heard.saturating_add(time));
+        self.hold(part.as_ref(), heard.saturating_add(time));
         let gates = self.clone();
         let stored = tokio::spawn(async move {
-            let left = gates.store().pause(&gates.usual.quota, time).await;
+            let left = gates.store().pause(gates.provider(), part.as_ref(), time).await;
             if let Ok(left) = left {
                 // Somebody else's may be longer.
-                gates.hold(heard.saturating_add(left));
+                gates.hold(part.as_ref(), heard.saturating_add(left));
             }
             // Without an answer it may be stored all the same.
             gates.all().iter().for_each(|gate| gate.doubt());
@@ -224,8 +228,8 @@ impl Scoped {
 impl Outline {
     /// The limits of a scope, each with its state.
     fn quota(&self, scope: &ScopeId) -> Quota {
-        let states = self.limits.iter().zip(self.scopes.states(scope));
-        let counted = states.filter_map(|(limit, state)| {
+        let mut states = self.scopes.states(scope);
+        let counted = self.limits.iter().zip(states.by_ref()).filter_map(|(limit, state)| {
             let name = match state {
                 State::Elsewhere => return None,
                 State::Whole => limit.name.clone(),
@@ -234,7 +238,10 @@ impl Outline {
             let (agreed, watched) = (limit.agreed.clone(), !limit.agreed.scope().is_keyed());
             Some(Counted { agreed, name, watched, headroom: self.headroom })
         });
-        Quota { provider: self.provider.clone(), limits: counted.collect() }
+        let limits = counted.collect();
+        // Behind the scopes of the limits come those of pauses.
+        let parts = states.filter_map(|state| if let State::Part(name) = state { Some(name) } else { None });
+        Quota { provider: self.provider.clone(), limits, parts: parts.collect() }
     }
 
     fn gate(&self, scope: &ScopeId) -> Arc<Gate> {

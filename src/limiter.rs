@@ -108,7 +108,7 @@ impl Limiter {
     /// # Errors
     /// When the store does not answer. This replica stops all the same.
     pub async fn pause(&self, time: Duration) -> Result<Duration, Error> {
-        let left = self.lane.gates.pause(micros(time)).await;
+        let left = self.lane.gates.pause(None, micros(time)).await;
         left.map(duration).map_err(|error| Error::store(self.lane.provider(), error))
     }
 

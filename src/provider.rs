@@ -28,6 +28,7 @@ use crate::{
 pub struct Provider {
     pub(crate) name: String,
     pub(crate) limits: Vec<(Limit, Scope)>,
+    pub(crate) pauses: Vec<Scope>,
     pub(crate) secret: Option<Hidden>,
     pub(crate) max_wait: Option<Duration>,
     pub(crate) queue: usize,
@@ -46,6 +47,7 @@ impl Provider {
         Self {
             name: name.into(),
             limits: Vec::new(),
+            pauses: Vec::new(),
             secret: None,
             max_wait: None,
             queue: 1_000,
@@ -91,6 +93,21 @@ impl Provider {
     /// ```
     pub fn limit_in(mut self, scope: Scope, limit: Limit) -> Self {
         self.limits.push((limit, scope));
+        self
+    }
+
+    /// A refusal of a request in this scope stops only the requests that share it: those to the route, those with the
+    /// same value of the key, or both. By default, and where no such scope matches, it stops all of the provider: right
+    /// where the limit is on the account or the address. If several match, it is the first that was added.
+    ///
+    /// ```
+    /// use tollgate::{Provider, Scope};
+    ///
+    /// // One token that is throttled leaves the others alone.
+    /// let acme = Provider::new("acme").pause_in(Scope::all().each("authorization"));
+    /// ```
+    pub fn pause_in(mut self, scope: Scope) -> Self {
+        self.pauses.push(scope);
         self
     }
 
@@ -195,7 +212,8 @@ impl Provider {
             Some(secret) => Hasher::with_secret(secret.as_ref(), &self.name),
             None => Ok(Hasher::of(&self.name)),
         };
-        let scopes: Vec<_> = self.limits.iter().map(|(_, scope)| scope.clone()).collect();
+        let limits = self.limits.iter().map(|(_, scope)| scope);
+        let scopes: Vec<_> = limits.chain(&self.pauses).cloned().collect();
         let named = |error| ConfigError(format!("provider \"{}\": {error}", self.name));
         Routes::new(&scopes, hasher?).map_err(named)
     }

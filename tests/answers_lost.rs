@@ -35,8 +35,13 @@ impl Store for Losing {
         })
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
-        self.memory.pause(quota, time)
+    fn pause<'a>(
+        &'a self,
+        provider: &'a Arc<str>,
+        part: Option<&'a Arc<str>>,
+        time: Micros,
+    ) -> Pending<'a, Micros> {
+        self.memory.pause(provider, part, time)
     }
 
     fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {

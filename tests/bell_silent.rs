@@ -65,10 +65,10 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 async fn rings(redis: &PrivateRedis, bell: &mut Bell) {
     let before = *bell.borrow_and_update();
     let other = own(&redis.url()).no_bell();
-    let mut time = other.pause(&quota(), 0).await.expect("an answer").max(0);
+    let mut time = other.pause(&quota().provider, None, 0).await.expect("an answer").max(0);
     for _ in 0..200 {
         time += 10 * SECOND;
-        other.pause(&quota(), time).await.expect("an answer");
+        other.pause(&quota().provider, None, time).await.expect("an answer");
         if tokio::time::timeout(Duration::from_millis(100), bell.changed()).await.is_ok() {
             assert_ne!(*bell.borrow(), before);
             return;
@@ -153,7 +153,7 @@ async fn without_rights_to_it_all_else_works() {
                 text.contains("subscribe") || text.contains(CHANNEL)
             })
             .await;
-            let left = store.pause(&quota(), 60 * SECOND).await.expect("an answer");
+            let left = store.pause(&quota().provider, None, 60 * SECOND).await.expect("an answer");
             assert!(left >= 60 * SECOND);
             assert!(store.peek(&quota()).await.expect("an answer").pause > 0);
             book(&store, 2 * number as i64 + 2).await;
@@ -190,7 +190,7 @@ async fn the_server_speaks_no_resp3() {
     ask::<i64>(&redis, &["CLIENT", "KILL", "TYPE", "normal"]);
     book(&store, 2).await;
     assert_eq!(connections() - asked - 2, 1, "in RESP2 at once");
-    store.pause(&quota(), SECOND).await.expect("an answer");
+    store.pause(&quota().provider, None, SECOND).await.expect("an answer");
     assert_eq!((listeners(&redis), bell.borrow().pauses), (0, 0));
     // A second connection needs none.
     let store = own(&redis.url()).bell(&redis.url()).expect("a URL");

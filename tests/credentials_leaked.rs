@@ -40,6 +40,7 @@ const INDEX: &str = "patients-of-ward-9";
 fn provider() -> Provider {
     let searches = Scope::route("POST /v1/search/{index}");
     scoped(&[(Scope::all().each("authorization"), "9/h"), (searches.each("tenant"), "5 tokens/h")])
+        .pause_in(Scope::all().each("authorization"))
         .secret(PEPPER)
         .key("tenant", |request| Some(request.headers().get("x-tenant")?.to_str().ok()?.to_owned()))
         .estimate("tokens", |_| 1)

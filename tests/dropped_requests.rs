@@ -44,10 +44,15 @@ impl Store for Remote {
         })
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
+    fn pause<'a>(
+        &'a self,
+        provider: &'a std::sync::Arc<str>,
+        part: Option<&'a std::sync::Arc<str>>,
+        time: Micros,
+    ) -> Pending<'a, Micros> {
         Box::pin(async move {
             way().await;
-            let left = self.0.pause(quota, time).await;
+            let left = self.0.pause(provider, part, time).await;
             way().await;
             left
         })

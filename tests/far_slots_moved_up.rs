@@ -121,7 +121,7 @@ fn what_is_near_moves_up_with_its_places_taken_twice() {
 #[test]
 fn all_move_to_the_end_of_a_pause() {
     half_comes_back(&[Rule::rolling(10, MINUTE, 0, true)], 1, |fleet, far| {
-        fleet.machine.pause(EPOCH, SECOND);
+        fleet.machine.pause(EPOCH, None, SECOND);
         assert_eq!(fleet.confirm(3_000, far), Some(MINUTE));
         assert_eq!(fleet.confirm(SECOND + 1, far), Some(SECOND + 1), "it is over");
     });

@@ -115,7 +115,7 @@ async fn a_refusal_leaves_no_key_of_a_limit() {
     let store = store(&redis).prefix("staging");
     let look = &mut redis.look();
     let quota = quota(&["1/min", "10/s burst 20"]);
-    store.pause(&quota, 10 * SECOND).await.expect("a pause");
+    store.pause(&quota.provider, None, 10 * SECOND).await.expect("a pause");
     let refused =
         store.book(&quota, &call(1, &[(1, Some(0))])).await.expect("an answer").expect("a known limit");
     assert!(refused.outcomes[0].slots.is_empty() && refused.outcomes[0].refused.is_some());

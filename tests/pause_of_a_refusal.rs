@@ -111,8 +111,13 @@ impl Store for Deaf {
         self.memory.book(quota, call)
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: i64) -> Pending<'a, i64> {
-        self.away.pause(quota, time)
+    fn pause<'a>(
+        &'a self,
+        provider: &'a std::sync::Arc<str>,
+        part: Option<&'a std::sync::Arc<str>>,
+        time: i64,
+    ) -> Pending<'a, i64> {
+        self.away.pause(provider, part, time)
     }
 
     fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {

@@ -242,13 +242,18 @@ impl Store for Odd {
         self.store.book(quota, call)
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
+    fn pause<'a>(
+        &'a self,
+        provider: &'a Arc<str>,
+        part: Option<&'a Arc<str>>,
+        time: Micros,
+    ) -> Pending<'a, Micros> {
         Box::pin(async move {
             if self.silent {
                 pending::<()>().await;
             }
             tokio::time::sleep(self.slow).await;
-            self.store.pause(quota, time).await
+            self.store.pause(provider, part, time).await
         })
     }
 

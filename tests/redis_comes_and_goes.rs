@@ -164,7 +164,7 @@ async fn grants_few_rights() {
     let wants = vec![Want { costs: Costs::same(1, 1), class: 1, budget: None, count: 3 }];
     let call = Call { member: 1, number: 1, horizon: 50_000, wants, ..Call::default() };
     store.book(&quota, &call).await.expect("an answer");
-    store.pause(&quota, 1).await.expect("an answer");
+    store.pause(&quota.provider, None, 1).await.expect("an answer");
     store.peek(&quota).await.expect("an answer");
 
     let error = book(&store.prefix("other"), 1).await.expect_err("not its keys");

@@ -10,7 +10,7 @@ mod redis_server;
 #[path = "support/scripts.rs"]
 mod scripts;
 
-use std::cell::RefCell;
+use std::{cell::RefCell, sync::Arc};
 
 use history::{Machine, Wild, config, histories, play};
 use proptest::prelude::*;
@@ -43,10 +43,14 @@ impl Machine for Both<'_> {
         rust
     }
 
-    fn pause(&mut self, now: Micros, time: Micros) -> Micros {
+    fn pause(&mut self, now: Micros, part: Option<&Arc<str>>, time: Micros) -> Micros {
         self.begin(now);
         self.begun = true;
-        let (rust, lua) = (self.rust.pause(now + time) - now, self.lua.pause(now, time));
+        let rust = match part {
+            Some(part) => self.rust.pause_part(now, part, now + time) - now,
+            None => self.rust.pause(now + time) - now,
+        };
+        let lua = self.lua.pause(now, part, time);
         assert_eq!(rust, lua, "at {now}: pause {time}");
         rust
     }

@@ -76,8 +76,13 @@ impl Store for Shaky {
         self.nobody.book(quota, call)
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: ledger::Micros) -> Pending<'a, ledger::Micros> {
-        self.memory.pause(quota, time)
+    fn pause<'a>(
+        &'a self,
+        provider: &'a std::sync::Arc<str>,
+        part: Option<&'a std::sync::Arc<str>>,
+        time: ledger::Micros,
+    ) -> Pending<'a, ledger::Micros> {
+        self.memory.pause(provider, part, time)
     }
 
     fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {

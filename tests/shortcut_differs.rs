@@ -75,7 +75,7 @@ fn from_the_decision_it_stands_for() {
                 _ => {
                     let cost = rng.i64(1..=3);
                     let expected = book(&mut plain, now, &limits, number, cost);
-                    let at_once = direct.take_now(now, &limits, &Costs::same(cost, limits.len()), 1);
+                    let at_once = direct.take_now(now, &limits, &Costs::same(cost, limits.len()), 1, &[]);
                     let slot = match at_once {
                         Some(_) => Some(now),
                         None => book(&mut direct, now, &limits, number, cost),

@@ -54,6 +54,7 @@ fn permits_of_an_earlier_generation_do_not_fly() {
         guard: 50_000,
         queue: 1_000,
         ageing: 60_000_000,
+        parts: std::sync::Arc::default(),
         common: Common::default(),
     };
     let mut world =

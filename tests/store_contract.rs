@@ -58,7 +58,7 @@ async fn permits_what_counts_in_no_limit(store: &dyn Store) {
     let free = book(store, &quota, &call(1, Some(0))).await;
     assert_eq!((granted(&free), free.left), (3, vec![]));
     assert_eq!(free.next.expect("it asked").limit, None);
-    store.pause(&quota, 60 * SECOND).await.expect("a pause");
+    store.pause(&quota.provider, None, 60 * SECOND).await.expect("a pause");
     let refused = book(store, &quota, &call(2, Some(0))).await;
     assert_eq!(granted(&refused), 0);
     let outcome = refused.outcomes[0].refused.expect("paused");
@@ -123,9 +123,9 @@ async fn a_refusal_leaves_no_trace(store: &dyn Store) {
 
 async fn a_pause_only_moves_forward(store: &dyn Store) {
     let quota = quota("pause", &["10/min"]);
-    let long = store.pause(&quota, 60 * SECOND).await.expect("a pause");
+    let long = store.pause(&quota.provider, None, 60 * SECOND).await.expect("a pause");
     assert_eq!(long, 60 * SECOND);
-    let short = store.pause(&quota, SECOND).await.expect("a pause");
+    let short = store.pause(&quota.provider, None, SECOND).await.expect("a pause");
     assert!(short > SECOND && short <= long, "{short} left");
     let answer = book(store, &quota, &call(1, 1, Some(SECOND))).await;
     let why = answer.outcomes[0].refused.expect("refused");
@@ -147,7 +147,7 @@ async fn a_bell_counts_the_pauses_that_moved(store: &dyn Store) {
             break;
         }
         time += SECOND;
-        store.pause(&quota, time).await.expect("a pause");
+        store.pause(&quota.provider, None, time).await.expect("a pause");
         _ = tokio::time::timeout(std::time::Duration::from_millis(20), bell.changed()).await;
     }
     // What still is on its way has arrived when the last one has.
@@ -157,8 +157,8 @@ async fn a_bell_counts_the_pauses_that_moved(store: &dyn Store) {
     };
     let before = settled(bell.clone()).await;
     assert!(before > 0, "it never rings");
-    store.pause(&quota, SECOND).await.expect("a shorter pause");
-    store.pause(&quota, 2 * time).await.expect("a longer pause");
+    store.pause(&quota.provider, None, SECOND).await.expect("a shorter pause");
+    store.pause(&quota.provider, None, 2 * time).await.expect("a longer pause");
     bell.wait_for(|rung| rung.pauses > before).await.expect("the store lives");
     assert_eq!(settled(bell.clone()).await, before + 1);
     assert_eq!(other_gate.borrow().pauses, before + 1, "the same for all");

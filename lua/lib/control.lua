@@ -1,7 +1,7 @@
 -- The control hash of a provider, for seven days after its last use:
 --
 -- generation       ordinal and since: another one means that what was booked before is not in the state
--- pause            nobody sends before it
+-- pause            nobody sends before it; of parts of the provider see lib/pauses.lua
 -- idle:NAME        from when on that limit needs no key; of the limits that are watched
 -- limit:, till:    see lib/accord.lua
 --

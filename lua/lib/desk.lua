@@ -1,10 +1,11 @@
 -- The limits of one call, laid out: several decided together, all or nothing. `costs` are what a permit takes of each,
 -- in their order; 0: it does not touch that one.
 --
--- desk: member (who calls); now; base (no slot is before it); resume (the end of the last pause); reach (slots that
+-- desk: shut (a part of the provider is paused for longer than slots are near, and others are not: nothing is booked for
+-- its end yet, or what is held for that would be missing for them); member (who calls); now; base (no slot is before it); resume (the end of the last pause that holds for the member); reach (slots that
 -- lie further ahead are far; one that does not takes its places in flight with it, a far one gets them when it is
 -- near: who waits for a window must not keep those of others); highest (class in use); handed_in (now was);
--- limits, each with live (members that use it, the caller included), contended (others wait) and burnt (what is free
+-- limits, each with resume (the end of the last pause of all that use it), live (members that use it, the caller included), contended (others wait) and burnt (what is free
 -- now of which this call has taken something); touched (something was booked, returned, settled or exchanged: only
 -- then is anything written).
 
@@ -33,14 +34,14 @@ function desk.settle(d, change)
   desk.give(d, change.slot, less, true)
   for at, limit in ipairs(d.limits) do
     local extra = change.costs[at]
-    if extra > 0 and limit.kind.charge(limit.rule, limit.state, d.now, change.slot, extra, d.resume) then
+    if extra > 0 and limit.kind.charge(limit.rule, limit.state, d.now, change.slot, extra, limit.resume) then
       d.touched = true
     end
   end
 end
 
 function desk.take(d, limit, slot, cost, how)
-  limit.kind.take(limit.rule, limit.state, slot, cost, how, d.resume)
+  limit.kind.take(limit.rule, limit.state, slot, cost, how, limit.resume)
   d.touched = true
 end
 
@@ -70,7 +71,7 @@ local function agree(d, question, costs, class)
     for at, limit in ipairs(d.limits) do
       if costs[at] > 0 then
         local cost = need(d, limit, class, costs[at])
-        t = limit.kind[question](limit.rule, limit.state, t, cost, d.resume, class)
+        t = limit.kind[question](limit.rule, limit.state, t, cost, limit.resume, class)
       end
     end
     -- With one limit its own word is final.
@@ -88,7 +89,7 @@ end
 -- Whether the limit itself allows nothing earlier than `slot`.
 function desk.decides(d, limit, slot, class, cost)
   return cost > 0 and slot > d.base
-    and limit.kind.earliest(limit.rule, limit.state, slot - 1, need(d, limit, class, cost), d.resume, class)
+    and limit.kind.earliest(limit.rule, limit.state, slot - 1, need(d, limit, class, cost), limit.resume, class)
       >= slot
 end
 
@@ -150,6 +151,9 @@ end
 -- instead, a busy fleet loses half its quota. One that a pause, a lost state or a higher class has swallowed (it is
 -- not `complete`) is booked anew.
 local function exchange(d, booked, complete)
+  if d.shut then
+    return false
+  end
   local anew = not complete or d.base == d.resume
   local slot = anew and desk.fit(d, booked.costs, booked.class) or agree(d, 'room', booked.costs)
   if desk.is_beyond(d, slot, booked.costs) or places.lacking(d, slot, booked.costs) then
@@ -247,7 +251,7 @@ end
 function desk.is_paced(d, next)
   local limit = d.limits[next.limit + 1]
   if limit and limit.kind == rolling then
-    return rolling.is_paced(limit.rule, limit.state, next.at, d.resume)
+    return rolling.is_paced(limit.rule, limit.state, next.at, limit.resume)
   end
   if limit and limit.kind == flight then
     return limit.state.line[d.member] ~= nil
@@ -258,7 +262,7 @@ end
 function desk.left(d)
   local left = {}
   for at, limit in ipairs(d.limits) do
-    left[at] = limit.kind.left(limit.rule, limit.state, d.now, d.resume)
+    left[at] = limit.kind.left(limit.rule, limit.state, d.now, limit.resume)
   end
   return left
 end

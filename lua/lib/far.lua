@@ -140,7 +140,7 @@ local function fits(d, costs, class, found)
     local cost = costs[at]
     if cost > 0 and charged(limit, found) < cost then
       if limit.kind.beyond(limit.rule, found.slot)
-        or limit.kind.earliest(limit.rule, limit.state, found.slot, cost, d.resume, class) ~= found.slot then
+        or limit.kind.earliest(limit.rule, limit.state, found.slot, cost, limit.resume, class) ~= found.slot then
         return false
       end
     end

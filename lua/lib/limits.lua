@@ -36,10 +36,10 @@ function limits.load(list, idle, now)
   return lost
 end
 
--- Time passes. `resume` is the end of the last pause.
-function limits.prune(list, now, resume)
+-- Time passes.
+function limits.prune(list, now)
   for _, limit in ipairs(list) do
-    limit.kind.prune(limit.rule, limit.state, now, resume)
+    limit.kind.prune(limit.rule, limit.state, now, limit.resume)
   end
 end
 

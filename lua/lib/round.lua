@@ -64,6 +64,14 @@ end
 function round.serve(d, r, want)
   local outcome = { slots = {} }
   local budget = want.budget or math.huge
+  if d.shut then
+    if d.base - d.now > budget then
+      outcome.refused = { at = d.base, limit = -1 }
+      r.refused = r.refused + want.count
+    end
+    r.stop = d.base
+    return outcome
+  end
   for done = 0, want.count - 1 do
     if r.dead and covers(want.costs, r.dead.costs) and want.class >= r.dead.class and budget <= r.dead.budget then
       outcome.refused = r.dead.refused

@@ -8,7 +8,7 @@ mod changes;
 mod flights;
 mod pauses;
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use self::flights::Flights;
 use super::{
@@ -40,6 +40,8 @@ pub struct Settings {
     pub queue: usize,
     /// Who has waited so long goes before who comes now with the next higher priority.
     pub ageing: Micros,
+    /// Parts of the provider that its callers are in: see [`Call::parts`].
+    pub parts: Arc<[Arc<str>]>,
     pub common: Common,
 }
 
@@ -102,6 +104,8 @@ pub struct Core<W> {
     hello: bool,
     closing: bool,
     closed: bool,
+    /// Nothing is handed out here before this.
+    stopped_until: Micros,
     /// How often the store was doubted.
     doubts: u32,
     /// How often other limits came into force.
@@ -162,6 +166,7 @@ impl<W> Core<W> {
             hello: true,
             closing: false,
             closed: false,
+            stopped_until: Micros::MIN,
             doubts: 0,
             changes: 0,
         }
@@ -174,7 +179,7 @@ impl<W> Core<W> {
 
     /// Nothing is handed out before this.
     pub(super) fn stopped_until(&self) -> Micros {
-        self.settings.common.stopped_until()
+        self.stopped_until.max(self.settings.common.stopped_until())
     }
 
     pub fn is_closed(&self) -> bool {

@@ -91,6 +91,7 @@ impl Gate {
             guard: plan.quota.guard(),
             queue: plan.queue,
             ageing: plan.ageing,
+            parts: plan.quota.parts.clone(),
             common: plan.common.clone(),
         };
         let flies = plan.quota.limits().any(is_in_flight);

@@ -1,6 +1,6 @@
 //! Booking: what a provider has booked, by whom, and one call to it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     Micros,
@@ -15,6 +15,8 @@ use super::{
 
 /// Who was unseen for so long has left: what it was told is forgotten, and what it said.
 pub const GONE: Micros = 60_000_000;
+/// So long after its end a pause of a part is remembered: until then the stream resumes paced.
+const OVER: Micros = 3_600_000_000;
 /// So many states are kept in any case.
 const FEW: usize = 1_024;
 
@@ -45,6 +47,8 @@ impl Named {
 pub struct Ledger {
     generation: Generation,
     pause: Micros,
+    /// Pauses of parts, by their names.
+    parts: HashMap<Arc<str>, Micros>,
     members: HashMap<u64, Member>,
     limits: HashMap<String, Shared>,
     /// By the names of claims.
@@ -92,6 +96,7 @@ impl Ledger {
         Self {
             generation: Generation { ordinal: 1, since: now },
             pause: 0,
+            parts: HashMap::new(),
             members: HashMap::new(),
             limits: HashMap::new(),
             accords: HashMap::new(),
@@ -107,6 +112,21 @@ impl Ledger {
         self.pause
     }
 
+    /// Nobody in this part of the provider sends before `until`. Only ever later.
+    pub fn pause_part(&mut self, now: Micros, part: &Arc<str>, until: Micros) -> Micros {
+        // A part may have the name of a credential: what is long over is not kept.
+        self.parts.retain(|_, until| *until > now - OVER);
+        let pause = self.parts.entry(part.clone()).or_default();
+        *pause = until.max(*pause);
+        *pause
+    }
+
+    /// The ends of the last pauses of these parts.
+    fn ends<'a>(&self, now: Micros, parts: &'a [Arc<str>]) -> Vec<(&'a str, Micros)> {
+        let ends = parts.iter().filter_map(|part| Some((&**part, *self.parts.get(part)?)));
+        ends.filter(|(_, end)| *end > now - OVER).collect()
+    }
+
     /// A limit is set anew: the accord on it then, as text, and whether that is another one.
     pub fn set(&mut self, now: Micros, claim: &Claim, text: &str, number: Option<i64>) -> (String, bool) {
         let accord = self.accords.entry(claim.name.clone()).or_default();
@@ -120,6 +140,14 @@ impl Ledger {
     /// # Errors
     /// What the caller goes by is not so.
     pub fn peek(&self, now: Micros, limits: &[Named]) -> Result<Peek, Undecided> {
+        self.peek_in(now, limits, &[])
+    }
+
+    /// The same for a caller in these parts of the provider.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn peek_in(&self, now: Micros, limits: &[Named], parts: &[Arc<str>]) -> Result<Peek, Undecided> {
         cover(now, limits)?;
         let heard = |Named { claim, .. }: &Named| {
             let mut accord = self.accords.get(&claim.name).cloned().unwrap_or_default();
@@ -127,17 +155,17 @@ impl Ledger {
             accord
         };
         agree(now, limits, limits.iter().map(heard))?;
-        let mut desk = self.open(now, limits, 0);
+        let mut desk = self.open(now, limits, 0, parts);
         desk.prune();
-        let start = now.max(self.pause);
-        let limits = desk.limits.iter().map(|Seat { rule, state, .. }| {
+        let start = now.max(desk.resume);
+        let limits = desk.limits.iter().map(|Seat { rule, state, resume, .. }| {
             let next = match (rule, state) {
                 (Rule::Flight(rule), State::Flight(state)) => state.earliest(rule, start),
-                _ => state.earliest(rule, start, 1, 1, self.pause),
+                _ => state.earliest(rule, start, 1, 1, *resume),
             };
-            (state.left(rule, now, self.pause), next)
+            (state.left(rule, now, *resume), next)
         });
-        Ok(Peek { now, pause: self.pause, limits: limits.collect() })
+        Ok(Peek { now, pause: desk.resume, limits: limits.collect() })
     }
 
     /// What [`book`](Self::book) says to a lone caller that wants one permit now, if it can have it: charged in
@@ -149,12 +177,15 @@ impl Ledger {
         limits: &[Named],
         costs: &Costs,
         class: Class,
+        parts: &[Arc<str>],
     ) -> Option<(usize, i64)> {
-        let resume = self.pause;
-        if resume > now || self.hear(now, limits).is_err() {
+        let ends = self.ends(now, parts);
+        let paused = ends.iter().map(|(_, end)| *end).fold(self.pause, Micros::max) > now;
+        if paused || self.hear(now, limits).is_err() {
             return None;
         }
         for (Named { name, rule, .. }, cost) in limits.iter().zip(costs.iter()) {
+            let resume = resumes(self.pause, &ends, name);
             // A place in flight has a holder, and classes must know of each other: that is for a booking.
             let booked = matches!(rule, Rule::Flight(_)) || class != 1;
             if booked || cost > rule.max() || rule.beyond(now) {
@@ -169,6 +200,7 @@ impl Ledger {
         let how = Taking { now, class, waited: false, paces: true };
         let mut left = Vec::with_capacity(limits.len());
         for (Named { name, rule, .. }, cost) in limits.iter().zip(costs.iter()) {
+            let resume = resumes(self.pause, &ends, name);
             let shared = self.limits.get_mut(name)?;
             let state = shared.state.as_mut()?;
             if cost > 0 {
@@ -214,7 +246,8 @@ impl Ledger {
         if let Err(undecided) = self.hear(now, limits) {
             return Reply::Undecided(undecided);
         }
-        let mut desk = self.open(now, limits, call.member);
+        let mut desk = self.open(now, limits, call.member, &call.parts);
+        let resume = desk.resume;
         let entitled = desk.entitled();
         for (seat, limit) in desk.limits.iter_mut().zip(limits) {
             if let Some(shared) = self.limits.get(&limit.name) {
@@ -235,10 +268,11 @@ impl Ledger {
             call.settles.iter().for_each(|change| desk.settle(change));
         }
         let start = now + call.lead;
-        desk.base = start.max(self.pause);
+        desk.base = start.max(resume);
         let reach = call.reach();
         desk.reach = reach;
-        let confirmed = desk.confirm(&call.confirms, ours, (start - call.late).max(self.pause));
+        desk.shut = resume > self.pause && resume > now + reach;
+        let confirmed = desk.confirm(&call.confirms, ours, (start - call.late).max(resume));
         let far_held = confirmed.iter().flatten().any(|&slot| slot > now + reach);
         let mut round = Round::begin(start, reach, before, far_held);
         let outcomes: Vec<_> = call.wants.iter().map(|want| desk.serve(want, &mut round)).collect();
@@ -256,7 +290,7 @@ impl Ledger {
             decided: now,
             highest: desk.highest,
             generation: self.generation,
-            pause: self.pause,
+            pause: resume,
             confirmed,
             outcomes,
             paced: next.is_some_and(|next| desk.is_paced(&next)),
@@ -301,15 +335,26 @@ impl Ledger {
     }
 
     /// The states a call is about, out of the ledger.
-    fn open<'a>(&self, now: Micros, limits: &'a [Named], member: u64) -> Desk<'a> {
+    fn open<'a>(&self, now: Micros, limits: &'a [Named], member: u64, parts: &[Arc<str>]) -> Desk<'a> {
+        let ends = self.ends(now, parts);
+        let resume = ends.iter().map(|(_, end)| *end).fold(self.pause, Micros::max);
         let limits = limits.iter().map(|Named { name, rule, reserve, .. }| {
             let shared = self.limits.get(name);
             let state = shared.and_then(|shared| shared.state.clone()).unwrap_or_else(|| rule.fresh());
             let far = shared.map(|shared| shared.far.clone()).unwrap_or_default();
-            Seat { rule, state, reserve: *reserve, far, live: 1, contended: false, burnt: 0 }
+            Seat {
+                rule,
+                state,
+                resume: resumes(self.pause, &ends, name),
+                reserve: *reserve,
+                far,
+                live: 1,
+                contended: false,
+                burnt: 0,
+            }
         });
         let limits = limits.collect();
-        Desk { member, now, base: now, resume: self.pause, reach: 0, highest: 0, touched: false, limits }
+        Desk { member, now, base: now, resume, shut: false, reach: 0, highest: 0, touched: false, limits }
     }
 
     /// Scopes come and go: what says nothing any more is dropped, whenever there is twice as much as was left the
@@ -340,4 +385,11 @@ fn agree(now: Micros, limits: &[Named], accords: impl Iterator<Item = Accord>) -
     let texts: Vec<_> = accords.map(|accord| accord.text().to_owned()).collect();
     let agreed = limits.iter().zip(&texts).all(|(limit, text)| limit.claim.agreed == *text);
     if agreed { Ok(()) } else { Err(Undecided::Changed(now, texts)) }
+}
+
+/// When a limit resumes: with the provider, and if its state is that of a part, with that. To a limit that calls of
+/// other parts use, too, the pause of one is nothing.
+fn resumes(pause: Micros, ends: &[(&str, Micros)], name: &str) -> Micros {
+    let own = ends.iter().filter(|(part, _)| name.strip_suffix(part).is_some_and(|rest| rest.ends_with(':')));
+    own.map(|(_, end)| *end).fold(pause, Micros::max)
 }

@@ -106,6 +106,8 @@ pub struct Call {
     /// Places in flight that the member has under each limit, before this call and without what it returns: for calls
     /// that fly, and for permits that have one.
     pub places: Costs,
+    /// Parts of the provider that the call is in, by name: a pause of one stops it, too.
+    pub parts: Arc<[Arc<str>]>,
     /// More callers queue than are asked for here.
     pub more: bool,
     /// The member leaves.
@@ -151,6 +153,7 @@ pub struct Answer {
     /// The highest class that is in use under these limits.
     pub highest: Class,
     pub generation: Generation,
+    /// Until when the provider is paused, or a part of it that the call is in.
     pub pause: Micros,
     /// Slots of the confirmed permits, in their order; `None`: nothing can be had for it yet, or no place, ask anew.
     pub confirmed: Vec<Option<Micros>>,

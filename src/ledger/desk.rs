@@ -41,7 +41,11 @@ pub struct Desk<'a> {
     pub member: u64,
     pub now: Micros,
     pub base: Micros,
+    /// The end of the last pause that holds for the member.
     pub resume: Micros,
+    /// A part of the provider is paused for longer than slots are near, and others are not: nothing is booked for its
+    /// end yet, or what is held for that would be missing for them.
+    pub shut: bool,
     /// Slots that lie further ahead are far. One that does not takes its places in flight with it; a far one gets them
     /// when it is near: who waits for a window must not keep those of others.
     pub reach: Micros,
@@ -56,6 +60,8 @@ pub struct Desk<'a> {
 pub struct Seat<'a> {
     pub rule: &'a Rule,
     pub state: State,
+    /// The end of the last pause of all that use it.
+    pub resume: Micros,
     /// What the lowest class leaves to others.
     pub reserve: i64,
     /// Slots that may still be had by others.
@@ -77,8 +83,8 @@ impl Seat<'_> {
 
 impl Desk<'_> {
     pub fn prune(&mut self) {
-        for Seat { rule, state, .. } in &mut self.limits {
-            state.prune(rule, self.now, self.resume);
+        for Seat { rule, state, resume, .. } in &mut self.limits {
+            state.prune(rule, self.now, *resume);
         }
     }
 
@@ -98,15 +104,15 @@ impl Desk<'_> {
     pub fn settle(&mut self, change: &Booked) {
         let less = change.costs.iter().map(|cost| -cost).collect();
         self.give(&Booked { costs: less, ..change.clone() }, true);
-        for (Seat { rule, state, .. }, extra) in self.limits.iter_mut().zip(change.costs.iter()) {
-            self.touched |= extra > 0 && state.charge(rule, self.now, change.slot, extra, self.resume);
+        for (Seat { rule, state, resume, .. }, extra) in self.limits.iter_mut().zip(change.costs.iter()) {
+            self.touched |= extra > 0 && state.charge(rule, self.now, change.slot, extra, *resume);
         }
     }
 
     /// The earliest slot that all limits agree on.
     pub fn fit(&self, costs: &Costs, class: Class) -> Micros {
         self.agree(costs, |seat, t, cost| {
-            seat.state.earliest(seat.rule, t, class, self.need(seat, class, cost), self.resume)
+            seat.state.earliest(seat.rule, t, class, self.need(seat, class, cost), seat.resume)
         })
     }
 
@@ -117,7 +123,7 @@ impl Desk<'_> {
     }
 
     fn earliest_room(&self, costs: &Costs) -> Micros {
-        self.agree(costs, |seat, t, cost| seat.state.room(seat.rule, t, cost, self.resume))
+        self.agree(costs, |seat, t, cost| seat.state.room(seat.rule, t, cost, seat.resume))
     }
 
     fn agree(&self, costs: &Costs, earliest: impl Fn(&Seat<'_>, Micros, i64) -> Micros) -> Micros {
@@ -139,7 +145,7 @@ impl Desk<'_> {
     /// Whether the limit itself allows nothing earlier than `slot`.
     pub fn decides(&self, seat: &Seat<'_>, slot: Micros, class: Class, cost: i64) -> bool {
         let need = || self.need(seat, class, cost);
-        let earliest = || seat.state.earliest(seat.rule, slot - 1, class, need(), self.resume);
+        let earliest = || seat.state.earliest(seat.rule, slot - 1, class, need(), seat.resume);
         cost > 0 && slot > self.base && earliest() >= slot
     }
 
@@ -153,9 +159,9 @@ impl Desk<'_> {
     }
 
     pub fn take(&mut self, at: usize, slot: Micros, costs: &Costs, how: Taking) {
-        let Seat { rule, state, .. } = &mut self.limits[at];
+        let Seat { rule, state, resume, .. } = &mut self.limits[at];
         if costs.of(at) > 0 {
-            state.take(rule, slot, costs.of(at), how, self.resume);
+            state.take(rule, slot, costs.of(at), how, *resume);
             self.touched = true;
         }
     }
@@ -189,6 +195,9 @@ impl Desk<'_> {
     /// (it is not `whole`) is booked anew.
     fn exchange(&mut self, booked: &Booked, whole: bool) -> Option<Micros> {
         let Booked { costs, class, .. } = booked;
+        if self.shut {
+            return None;
+        }
         let anew = !whole || self.base == self.resume;
         let slot = if anew { self.fit(costs, *class) } else { self.earliest_room(costs) };
         if self.is_beyond(slot, costs) || self.lacks_places(slot, costs).is_some() {
@@ -215,7 +224,7 @@ impl Desk<'_> {
         }
         self.give(booked, false);
         let sooner = self.agree(costs, |seat, t, cost| {
-            seat.state.room(seat.rule, t, self.need(seat, class, cost), self.resume)
+            seat.state.room(seat.rule, t, self.need(seat, class, cost), seat.resume)
         });
         if sooner < slot && !self.is_beyond(sooner, costs) && self.lacks_places(sooner, costs).is_none() {
             self.take_places_at(sooner, costs);
@@ -280,6 +289,14 @@ impl Desk<'_> {
     pub fn serve(&mut self, want: &Want, round: &mut Round) -> Outcome {
         let mut outcome = Outcome::default();
         let budget = want.budget.unwrap_or(Micros::MAX);
+        if self.shut {
+            if self.base - self.now > budget {
+                outcome.refused = Some(Refused { at: self.base, limit: None });
+                round.refused += want.count;
+            }
+            round.stop = Some(self.base);
+            return outcome;
+        }
         for done in 0..want.count {
             if let Some((costs, class, longest, refused)) = &round.dead
                 && want.costs.covers(costs)
@@ -369,16 +386,17 @@ impl Desk<'_> {
     }
 
     pub fn is_paced(&self, next: &Refused) -> bool {
-        match next.limit.map(|at| (self.limits[at].rule, &self.limits[at].state)) {
-            Some((Rule::Rolling(rule), State::Rolling(state))) => state.is_paced(rule, next.at, self.resume),
-            Some((Rule::Bucket(_), _)) => next.at > self.base,
-            Some((_, State::Flight(state))) => state.line.contains_key(&self.member),
+        let Some(seat) = next.limit.map(|at| &self.limits[at]) else { return false };
+        match (seat.rule, &seat.state) {
+            (Rule::Rolling(rule), State::Rolling(state)) => state.is_paced(rule, next.at, seat.resume),
+            (Rule::Bucket(_), _) => next.at > self.base,
+            (_, State::Flight(state)) => state.line.contains_key(&self.member),
             _ => false,
         }
     }
 
     pub fn left(&self) -> Vec<i64> {
-        let left = |seat: &Seat<'_>| seat.state.left(seat.rule, self.now, self.resume);
+        let left = |seat: &Seat<'_>| seat.state.left(seat.rule, self.now, seat.resume);
         self.limits.iter().map(left).collect()
     }
 }

@@ -167,7 +167,7 @@ impl Desk<'_> {
                 let cost = costs.of(at);
                 seat.far.charged(&found.key()) >= cost
                     || (!seat.rule.beyond(found.slot)
-                        && seat.state.earliest(seat.rule, found.slot, class, cost, self.resume) == found.slot)
+                        && seat.state.earliest(seat.rule, found.slot, class, cost, seat.resume) == found.slot)
             })
         })
     }

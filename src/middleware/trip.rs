@@ -248,7 +248,10 @@ impl Trip {
             match step(at, &mut run).await {
                 Step::Done { result: Ok(response), .. } => {
                     let refused = match &lane {
-                        Some(lane) => lane.hear(sent, &response).await,
+                        Some(lane) => {
+                            let gate = self.used.as_ref().map(Permit::gate);
+                            lane.hear(sent, &response, gate).await
+                        }
                         None => false,
                     };
                     return Ok((response, refused));

@@ -12,6 +12,7 @@ use super::{Judge, Matcher, meter::Meter};
 use crate::{
     clock::{duration, micros},
     error::ConfigError,
+    gate::Gate,
     lane::{Lane, Mode},
     ledger::Micros,
     price::REQUESTS,
@@ -96,8 +97,8 @@ impl Lane {
     }
 
     /// Whether an answer refuses its request, which was sent at `sent`; a refusal has stopped every replica
-    /// before this returns.
-    pub async fn hear(&self, sent: Micros, response: &Response) -> bool {
+    /// before this returns. `gate`: where the request had its permit.
+    pub async fn hear(&self, sent: Micros, response: &Response, gate: Option<&Gate>) -> bool {
         let seen = (!response.status().is_success())
             .then(|| signal::read(response.status(), response.headers(), self.clock().wall()));
         let Some(signal) = seen.flatten() else {
@@ -115,15 +116,18 @@ impl Lane {
         let provider = &**self.provider();
         let status = response.status().as_u16();
         let pause = duration(wait);
+        // Whoever else shares the scope in which it was refused.
+        let part = gate.and_then(|gate| gate.quota.parts.first().cloned());
         tracing::warn!(
             provider,
             status,
             ?pause,
+            in_part = part.is_some(),
             "the provider refused a request: it is paused for all replicas"
         );
         if wait > 0 {
             // Seldom needed: it must not make every call's future larger.
-            if let Err(error) = Box::pin(self.gates.pause(wait)).await {
+            if let Err(error) = Box::pin(self.gates.pause(part, wait)).await {
                 tracing::warn!(provider, %error, "the pause is this replica's alone: the store failed");
             }
         }

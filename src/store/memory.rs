@@ -57,8 +57,8 @@ impl MemoryStore {
     ) -> Option<Taken> {
         self.with(&quota.provider, |ledger, now| {
             let (tightest, remaining) = match limits {
-                Some(limits) => ledger.take_now(now, limits, costs, class)?,
-                None => ledger.take_now(now, &quota.rules(now), costs, class)?,
+                Some(limits) => ledger.take_now(now, limits, costs, class, &quota.parts)?,
+                None => ledger.take_now(now, &quota.rules(now), costs, class, &quota.parts)?,
             };
             Some(Taken { at: now, generation: ledger.generation(), tightest, remaining })
         })
@@ -132,15 +132,24 @@ impl Store for MemoryStore {
         Some(self)
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
+    fn pause<'a>(
+        &'a self,
+        provider: &'a Arc<str>,
+        part: Option<&'a Arc<str>>,
+        time: Micros,
+    ) -> Pending<'a, Micros> {
         Box::pin(async move {
-            let (left, moved) = self.with(&quota.provider, |ledger, now| {
-                let before = ledger.pause(0);
-                let until = ledger.pause(now + time.clamp(0, LONGEST));
+            let (left, moved) = self.with(provider, |ledger, now| {
+                let mut pause = |until| match part {
+                    Some(part) => ledger.pause_part(now, part, until),
+                    None => ledger.pause(until),
+                };
+                let before = pause(0);
+                let until = pause(now + time.clamp(0, LONGEST));
                 (until - now, until > before)
             });
             if moved {
-                self.bells.ring(&quota.provider);
+                self.bells.ring(provider);
             }
             Ok(left)
         })
@@ -149,7 +158,9 @@ impl Store for MemoryStore {
     fn peek<'a>(&'a self, quota: &'a Quota) -> Pending<'a, Peek> {
         Box::pin(async move {
             loop {
-                let look = self.with(&quota.provider, |ledger, now| ledger.peek(now, &quota.rules(now)));
+                let look = self.with(&quota.provider, |ledger, now| {
+                    ledger.peek_in(now, &quota.rules(now), &quota.parts)
+                });
                 match look {
                     Ok(look) => return Ok(look),
                     Err(undecided) => self.learn(quota, undecided)?,

@@ -29,6 +29,8 @@ use crate::{
 pub struct Quota {
     pub provider: Arc<str>,
     pub limits: Vec<Counted>,
+    /// Parts of the provider that its calls are in, by name: each can be paused alone.
+    pub parts: Arc<[Arc<str>]>,
 }
 
 /// A limit and where its use is counted.
@@ -51,8 +53,14 @@ pub trait Store: Send + Sync + 'static {
     /// Decides and charges in one step. A repeated number books nothing and gets the first answer. `None`: nothing was
     /// decided, because limits have changed; the quota knows them now.
     fn book<'a>(&'a self, quota: &'a Quota, call: &'a Call) -> Pending<'a, Option<Answer>>;
-    /// Nobody sends for `time` from now; a longer pause stays. Tells what is left of it.
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros>;
+    /// Nobody sends for `time` from now, or nobody in a part of the provider; a longer pause stays. Tells what is left
+    /// of it.
+    fn pause<'a>(
+        &'a self,
+        provider: &'a Arc<str>,
+        part: Option<&'a Arc<str>>,
+        time: Micros,
+    ) -> Pending<'a, Micros>;
     /// A limit is set anew, for all replicas, or told again.
     fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()>;
     /// A store in this very process answers at once.
@@ -75,8 +83,13 @@ impl<S: Store> Store for Arc<S> {
         (**self).change(limit, text, number)
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
-        (**self).pause(quota, time)
+    fn pause<'a>(
+        &'a self,
+        provider: &'a Arc<str>,
+        part: Option<&'a Arc<str>>,
+        time: Micros,
+    ) -> Pending<'a, Micros> {
+        (**self).pause(provider, part, time)
     }
 
     fn local(&self) -> Option<&MemoryStore> {
@@ -119,7 +132,7 @@ impl Quota {
     pub fn new(provider: impl Into<Arc<str>>, limits: impl IntoIterator<Item = Limit>) -> Self {
         let provider = provider.into();
         let limits = limits.into_iter().map(|limit| Counted::new(provider.clone(), limit)).collect();
-        Self { provider, limits }
+        Self { provider, limits, parts: Arc::default() }
     }
 
     /// The limits in force as numbers; calendars as they stand around `now`.

@@ -154,6 +154,7 @@ impl World {
             let settings = Settings {
                 common: Common::default(),
                 ageing: 60_000_000,
+                parts: std::sync::Arc::default(),
                 member: member as u64 + 1,
                 rules: world.plan.limits.clone(),
                 guard: world.plan.guard,

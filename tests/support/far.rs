@@ -55,11 +55,16 @@ impl Store for Far {
         })
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
+    fn pause<'a>(
+        &'a self,
+        provider: &'a std::sync::Arc<str>,
+        part: Option<&'a std::sync::Arc<str>>,
+        time: Micros,
+    ) -> Pending<'a, Micros> {
         Box::pin(async move {
             let trip = self.next_trip();
             tokio::time::sleep(trip / 2).await;
-            let left = self.memory.pause(quota, time).await;
+            let left = self.memory.pause(provider, part, time).await;
             tokio::time::sleep(trip / 2).await;
             left
         })

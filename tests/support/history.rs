@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use tollgate::ledger::{
@@ -11,13 +11,15 @@ use tollgate::ledger::{
 };
 
 pub const EPOCH: Micros = 1_700_000_000 * SECOND;
+/// The name of a part of the provider.
+const PART: &str = "part";
 /// A member unheard of for longer is forgotten, its numbers too.
 const FORGOTTEN: Micros = 60 * SECOND;
 
 /// What a history is played to.
 pub trait Machine {
     fn book(&mut self, now: Micros, limits: &[Named], call: &Call) -> Reply;
-    fn pause(&mut self, now: Micros, time: Micros) -> Micros;
+    fn pause(&mut self, now: Micros, part: Option<&Arc<str>>, time: Micros) -> Micros;
     fn peek(&mut self, now: Micros, limits: &[Named]) -> Result<Peek, Undecided>;
     /// Tells the accord.
     fn set(&mut self, now: Micros, claim: &Claim, text: &str, number: Option<i64>) -> String;
@@ -31,8 +33,12 @@ impl Machine for Pure {
         self.0.book(now, limits, call)
     }
 
-    fn pause(&mut self, now: Micros, time: Micros) -> Micros {
-        self.0.pause(now + time) - now
+    fn pause(&mut self, now: Micros, part: Option<&Arc<str>>, time: Micros) -> Micros {
+        let until = match part {
+            Some(part) => self.0.pause_part(now, part, now + time),
+            None => self.0.pause(now + time),
+        };
+        until - now
     }
 
     fn peek(&mut self, now: Micros, limits: &[Named]) -> Result<Peek, Undecided> {
@@ -73,7 +79,8 @@ pub enum Step {
     },
     /// The member's last call comes once more.
     Repeat(u64),
-    Pause(Part),
+    /// Of all, or of the part in which every other member is, and the second limit.
+    Pause(Part, bool),
     /// Parts of the shortest window go by.
     Pass(Part),
     /// Parts of the longest.
@@ -333,8 +340,8 @@ pub fn play(history: &History, machine: &mut impl Machine) -> Vec<Flight> {
                 }
             }
             Step::Repeat(member) => fleet.repeat(machine, *member),
-            Step::Pause(time) => {
-                machine.pause(fleet.now, part(*time));
+            Step::Pause(time, of_part) => {
+                machine.pause(fleet.now, of_part.then_some(&Arc::from(PART)), part(*time));
             }
             Step::Pass(time) => fleet.now += part(*time),
             Step::PassLong(part) => fleet.now += history.longest() / 1_000 * part,
@@ -402,7 +409,9 @@ impl Fleet {
             });
             let limit = limit.with_max(counts.min().unwrap_or(limit.count()));
             let reserve = limit.max() / 4;
-            Named { reserve, claim, ..Named::new(format!("limit{at}"), limit.rule(around)) }
+            // The second one is that of the part.
+            let name = if at == 1 { format!("limit{at}:{PART}") } else { format!("limit{at}") };
+            Named { reserve, claim, ..Named::new(name, limit.rule(around)) }
         });
         named.collect()
     }
@@ -525,6 +534,7 @@ impl Fleet {
         self.number += 1;
         let call = Call {
             member: booking.member,
+            parts: if booking.member.is_multiple_of(2) { [PART.into()].into() } else { Arc::default() },
             number: self.number,
             generation,
             lead: part(booking.lead),
@@ -721,7 +731,8 @@ fn step(wild: Wild) -> impl Strategy<Value = Step> {
         12 => booking(wild).prop_map(Step::Book),
         1 => stream(),
         1 => (0..4_u64).prop_map(Step::Repeat),
-        1 => prop_oneof![0..100_i64, 0..3_000_i64].prop_map(Step::Pause),
+        1 => (prop_oneof![0..100_i64, 0..3_000_i64], any::<bool>())
+            .prop_map(|(time, of_part)| Step::Pause(time, of_part)),
         4 => prop_oneof![0..30_i64, 0..1_200_i64, Just(1_000), 0..5_000_i64].prop_map(Step::Pass),
         1 => prop_oneof![0..30_i64, 0..1_200_i64].prop_map(Step::PassLong),
         2 => prop_oneof![0..100_i64, 0..50_000_i64, Just(1_500_001), Just(3_600 * SECOND)]

@@ -32,6 +32,7 @@ impl Lab {
             guard,
             queue: 100,
             ageing: 60_000_000,
+            parts: std::sync::Arc::default(),
             common: Common::default(),
         };
         let limits = vec![Named::new("limit", rule)];

@@ -107,10 +107,15 @@ impl Store for Remote {
         self.local.then_some(&*self.shared)
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
+    fn pause<'a>(
+        &'a self,
+        provider: &'a Arc<str>,
+        part: Option<&'a Arc<str>>,
+        time: Micros,
+    ) -> Pending<'a, Micros> {
         Box::pin(async move {
             self.pass().await?;
-            let left = self.shared.pause(quota, time).await;
+            let left = self.shared.pause(provider, part, time).await;
             self.pass().await?;
             left
         })

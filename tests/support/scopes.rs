@@ -52,7 +52,11 @@ pub async fn left(store: &Arc<impl Store>, text: &str, scope: &str) -> i64 {
     let (provider, limit) = (Arc::from("acme"), plain(text));
     let name = if scope.is_empty() { limit.name() } else { format!("{}:{scope}", limit.name()) };
     let agreed = Agreed::new(Arc::clone(&provider), name.clone(), Scope::all(), limit).into();
-    let quota = Quota { provider, limits: vec![Counted { agreed, name, watched: true, headroom: 0 }] };
+    let quota = Quota {
+        provider,
+        limits: vec![Counted { agreed, name, watched: true, headroom: 0 }],
+        parts: Arc::default(),
+    };
     store.peek(&quota).await.unwrap_or_else(|error| panic!("{error}")).limits[0].0
 }
 

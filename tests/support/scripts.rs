@@ -1,6 +1,6 @@
 //! The scripts in a real Redis, at moments handed in.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tollgate::{
     ledger::{Call, Claim, Micros, Named, Peek, Reply, Undecided},
@@ -35,12 +35,13 @@ impl Machine for Scripts {
         self.runtime.block_on(reply).expect("an answer")
     }
 
-    fn pause(&mut self, now: Micros, time: Micros) -> Micros {
-        self.runtime.block_on(self.store.pause_at(Some(now), "acme", time)).expect("an answer")
+    fn pause(&mut self, now: Micros, part: Option<&Arc<str>>, time: Micros) -> Micros {
+        let pause = self.store.pause_at(Some(now), "acme", part.map(|part| &**part), time);
+        self.runtime.block_on(pause).expect("an answer")
     }
 
     fn peek(&mut self, now: Micros, limits: &[Named]) -> Result<Peek, Undecided> {
-        let peek = self.store.peek_at(Some(now), "acme", limits);
+        let peek = self.store.peek_at(Some(now), "acme", limits, &[]);
         self.runtime.block_on(peek).expect("an answer")
     }
 

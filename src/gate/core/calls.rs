@@ -51,6 +51,7 @@ impl<W> Core<W> {
             // Also of what it tells after that: nobody shares with it any more.
             goodbye: self.closing,
             places: self.places(),
+            parts: self.settings.parts.clone(),
             ..Call::default()
         };
         // What an earlier generation granted is not in this one.

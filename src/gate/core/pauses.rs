@@ -7,9 +7,9 @@ use crate::{
 };
 
 impl<W> Core<W> {
-    /// Nothing is handed out before `until`, by our own clock, here and at the other gates.
+    /// Nothing is handed out before `until`, by our own clock. Only ever later.
     pub fn hold(&mut self, until: Micros) {
-        self.settings.common.hold(until);
+        self.stopped_until = self.stopped_until.max(until);
     }
 
     /// The store may have changed its mind: what it granted before must be confirmed before it flies, and so
@@ -41,7 +41,12 @@ impl<W> Core<W> {
         for permit in self.held.iter_mut().filter(swallowed) {
             permit.stage = Stage::Late;
         }
-        self.hold(self.link.local(answer.pause).0);
+        let until = self.link.local(answer.pause).0;
+        self.hold(until);
+        if self.settings.parts.is_empty() {
+            // It can only be that of the provider.
+            self.settings.common.hold(until);
+        }
     }
 
     /// Who cannot wait until the end of a hold.

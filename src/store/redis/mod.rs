@@ -53,7 +53,8 @@ use crate::{
 /// `tollgate:v1:{acme}:requests:60s`, with the limit as text in its field `limit`, and a rolling window has its log
 /// in a list beside it, `..:log`. Those live until they would say nothing, and a second longer. Who uses a limit
 /// stands in `..:crowd`, which slots lie far ahead in `..:far`, what each gate was told last in
-/// `tollgate:v1:{acme}:told:ID`, for a minute or two each. The name of a limit in a scope goes on with that:
+/// `tollgate:v1:{acme}:told:ID`, for a minute or two each; the pause of a part of the provider in
+/// `tollgate:v1:{acme}:pause:PART`, until an hour after its end. The name of a limit in a scope goes on with that:
 /// `tollgate:v1:{acme}:requests:1s:POST /v1/search/{index}:tenant=HASH`, of the value a keyed hash.
 ///
 /// A user with few rights needs the keys `~PREFIX:v1:*` and the commands `evalsha`, `eval`, `time`, `get`, `set`,
@@ -199,9 +200,10 @@ impl RedisStore {
         &self,
         now: Option<Micros>,
         provider: &str,
+        part: Option<&str>,
         time: Micros,
     ) -> Result<Micros, StoreError> {
-        let request = self.subject(provider, &[]).pause(now, time);
+        let request = self.subject(provider, &[]).pause(now, part, time);
         wire::paused(&self.run(&script::PAUSE, &request).await?)
     }
 
@@ -226,8 +228,9 @@ impl RedisStore {
         now: Option<Micros>,
         provider: &str,
         limits: &[Named],
+        parts: &[Arc<str>],
     ) -> Result<Result<Peek, Undecided>, StoreError> {
-        let request = self.subject(provider, limits).peek(now)?;
+        let request = self.subject(provider, limits).peek(now, parts)?;
         wire::peeked(&self.run(&script::PEEK, &request).await?, limits.len())
     }
 
@@ -381,8 +384,13 @@ impl Store for RedisStore {
         })
     }
 
-    fn pause<'a>(&'a self, quota: &'a Quota, time: Micros) -> Pending<'a, Micros> {
-        Box::pin(self.pause_at(None, &quota.provider, time))
+    fn pause<'a>(
+        &'a self,
+        provider: &'a Arc<str>,
+        part: Option<&'a Arc<str>>,
+        time: Micros,
+    ) -> Pending<'a, Micros> {
+        Box::pin(self.pause_at(None, provider, part.map(|part| &**part), time))
     }
 
     fn change<'a>(&'a self, limit: &'a Agreed, text: &'a str, number: Option<i64>) -> Pending<'a, ()> {
@@ -399,7 +407,7 @@ impl Store for RedisStore {
             // Limits may have changed as well, and change again meanwhile.
             for _ in 0..4 {
                 let limits = quota.rules(around);
-                match self.peek_at(None, &quota.provider, &limits).await? {
+                match self.peek_at(None, &quota.provider, &limits, &quota.parts).await? {
                     Ok(peek) => {
                         self.heard(peek.now);
                         return Ok(peek);

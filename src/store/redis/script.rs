@@ -26,6 +26,7 @@ macro_rules! with_limits {
             "lib/flight",
             "lib/flight_places",
             "lib/control",
+            "lib/pauses",
             "lib/accord",
             "lib/limits",
             $($file),+
@@ -44,7 +45,8 @@ pub(super) static BOOK: Script = Script::new(with_limits!(
     "lib/answer",
     "book"
 ));
-pub(super) static PAUSE: Script = Script::new(script!("lib/args", "lib/bell", "lib/control", "pause"));
+pub(super) static PAUSE: Script =
+    Script::new(script!("lib/args", "lib/keys", "lib/bell", "lib/control", "lib/pauses", "pause"));
 pub(super) static LIMIT: Script =
     Script::new(script!("lib/args", "lib/keys", "lib/bell", "lib/control", "lib/accord", "limit"));
 pub(super) static PEEK: Script = Script::new(with_limits!("peek"));
@@ -80,10 +82,10 @@ mod tests {
         let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&LIMIT, "limit"), (&PEEK, "peek")];
         let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
         let pins = [
-            "book a714e3299ed96aec55457c99269cdb899e8b465d",
-            "pause 3db0b023d7bbe716ee72a17d474048d59675230b",
-            "limit 8e5976de2550e5d3b3ffe71363932e4780373e85",
-            "peek 1765f8356800f90c809b88189f7243c05c6deda6",
+            "book 1e1cb55c1abb7e8b7fc16d58712a84bbc20cea0e",
+            "pause ece6285f58dff5d3f88a17eabadd345dc338c115",
+            "limit a304ed3a09c7789c0080f26f7594541f579585e4",
+            "peek 301274dd41d102bdb0d8c068e1b2eda9d757c0e1",
         ];
         assert_eq!(shas, pins);
     }

@@ -1,6 +1,6 @@
 //! What goes to the scripts and what comes back: flat numbers and texts. The other side is `lua/*.lua`.
 
-use std::str::SplitAsciiWhitespace;
+use std::{str::SplitAsciiWhitespace, sync::Arc};
 
 use crate::{
     ledger::{
@@ -40,6 +40,7 @@ impl Subject<'_> {
         request.numbers([known.ordinal, known.since, call.lead, call.late, call.horizon]);
         let limits = self.limits.len();
         request.costs(&call.places, limits);
+        request.parts(self, &call.parts);
         request.numbers([i64::from(call.more), i64::from(call.goodbye)]);
         request.permits(&call.returns, limits);
         request.permits(&call.settles, limits);
@@ -54,8 +55,9 @@ impl Subject<'_> {
         Ok(request)
     }
 
-    pub(super) fn pause(&self, now: Option<Micros>, time: Micros) -> Request {
+    pub(super) fn pause(&self, now: Option<Micros>, part: Option<&str>, time: Micros) -> Request {
         let mut request = self.begin(now);
+        request.keys.extend(part.map(|part| self.part(part)));
         // Its end must still be exact.
         request.number(time.min(EXACT / 2));
         request
@@ -75,15 +77,21 @@ impl Subject<'_> {
         request
     }
 
-    pub(super) fn peek(&self, now: Option<Micros>) -> Result<Request, StoreError> {
+    pub(super) fn peek(&self, now: Option<Micros>, parts: &[Arc<str>]) -> Result<Request, StoreError> {
         let mut request = self.begin(now);
         request.limits(self)?;
+        request.parts(self, parts);
         Ok(request)
     }
 
     /// All keys of a provider share one hash tag, so that a cluster keeps them on one node.
     pub(super) fn key(&self, name: &str) -> String {
         format!("{}:v1:{{{}}}:{name}", self.prefix, self.provider)
+    }
+
+    /// Where the pause of a part is.
+    fn part(&self, part: &str) -> String {
+        self.key(&format!("pause:{part}"))
     }
 
     fn begin(&self, now: Option<Micros>) -> Request {
@@ -121,6 +129,14 @@ impl Request {
             self.number(permit.slot);
             self.costs(&permit.costs, limits);
             self.numbers([i64::from(permit.class), i64::from(permit.far)]);
+        }
+    }
+
+    fn parts(&mut self, subject: &Subject<'_>, parts: &[Arc<str>]) {
+        self.number(parts.len() as i64);
+        for part in parts {
+            self.keys.push(subject.part(part));
+            self.text(&**part);
         }
     }
 
@@ -371,6 +387,7 @@ mod tests {
             late: 6,
             horizon: 50_000,
             places: [0, 0, 4].into_iter().collect(),
+            parts: ["tenant=1".into()].into(),
             more: true,
             returns: vec![Booked::new(15, [2, 0, 1].into_iter().collect())],
             settles: vec![Booked {
@@ -385,7 +402,8 @@ mod tests {
             ..Call::default()
         };
         let request = booking(&limits, &call).expect("a request");
-        let keys = "control told:ffffffffffffffff a a:crowd a:far a:log b b:crowd b:far c c:crowd c:far";
+        let keys = "control told:ffffffffffffffff a a:crowd a:far a:log b b:crowd b:far c c:crowd c:far \
+                    pause:tenant=1";
         let keys: Vec<_> = keys.split(' ').map(|name| format!("p:v1:{{acme}}:{name}")).collect();
         assert_eq!(request.keys, keys);
         let Rule::Rolling(rule) = &limits[0].rule else { unreachable!() };
@@ -394,7 +412,7 @@ mod tests {
             request.args.join(" "),
             format!(
                 "9 3 a all a text of a is text of a 1 0 rolling 100 60600000 {cell} {slack} 1 b all b text of b is text of b 0 6 bucket 20 1 100000 3906 \
-                 c all c text of c is text of c 1 0 calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 0 0 4 1 0 1 15 2 0 1 1 0 1 14 -1 \
+                 c all c text of c is text of c 1 0 calendar 7 5 3 1 20 30 ffffffffffffffff 3 2 4 11 6 50000 0 0 4 1 tenant=1 1 0 1 15 2 0 1 1 0 1 14 -1 \
                  0 7 2 1 0 2 1 1 1 1  4 1 1 1 1 9007199254740992 5"
             )
         );
