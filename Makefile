@@ -21,7 +21,8 @@ deep:
 	@REDIS_SERVER="$$(sh tests/support/find-redis.sh)" && export REDIS_SERVER && \
 	SEEDS=1000 cargo test --release --test simulation -- --nocapture && \
 	CASES=3000 cargo test --release --test rust_and_lua_disagree --test windows_exceeded && \
-	CREDENTIALS=1000000 cargo test --release --test scopes_left_behind -- --nocapture
+	CREDENTIALS=1000000 cargo test --release --test scopes_left_behind -- --nocapture && \
+	FUZZ_MINUTES=10 cargo test --release --test bytes_panic -- --nocapture
 
 # Real processes, a real Redis and a real HTTP upstream: prints one line of figures a run.
 proof:

@@ -31,6 +31,7 @@
 //! - [`Tollgate`]: the providers of a process and their store, [`MemoryStore`] or [`RedisStore`]. It makes clients.
 //! - [`Provider`]: the name, limits and hosts of an API, and what is done when it refuses. [`Limit`]: one limit, in
 //!   requests or another unit. [`Scope`]: which requests it counts. [`Answer`]: what a request has really cost.
+//!   [`Dialect`]: how it refuses.
 //! - [`RequestBuilderExt`], [`Call`]: what one request chooses. [`Toll`]: what it took to get through.
 //! - [`Limiter`], [`Permit`]: the same without HTTP.
 //! - [`Error`], [`Refusal`]: later, never, or a store that does not answer. [`Error::find`] takes it out of others.
@@ -43,8 +44,8 @@
 //! polled; callers that arrive while a booking is under way share the next one. Once a quota is used up its
 //! stream is paced; `unpaced` is there for those who prefer bursts. The shared clock is the store's.
 //!
-//! A 429, or a 503 with `Retry-After`, stops every replica for as long as it says, and the refused request is
-//! sent again if that can be done.
+//! A 429, or a 503 with `Retry-After`, or what else a provider's [`Dialect`] calls a refusal, stops every replica for as
+//! long as it says, and the refused request is sent again if that can be done.
 //!
 //! # The order of layers
 //!
@@ -108,6 +109,8 @@ mod tollgate;
 pub use middleware::{Answer, Call, Middleware, RequestBuilderExt, Toll};
 #[cfg(feature = "redis")]
 pub use redis;
+#[cfg(feature = "middleware")]
+pub use signal::Dialect;
 #[cfg(feature = "redis")]
 pub use store::RedisStore;
 pub use {

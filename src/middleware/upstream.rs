@@ -17,7 +17,7 @@ use crate::{
     ledger::Micros,
     price::REQUESTS,
     provider::Provider,
-    signal::{self, Refusals, Schedule},
+    signal::{self, Dialect, Refusal, Refusals, Schedule},
     store::rule,
 };
 
@@ -29,6 +29,7 @@ pub struct Requests {
     redirects: u32,
     attempts: u32,
     schedule: Schedule,
+    dialect: Dialect,
     pub(super) meter: Meter,
 }
 
@@ -40,6 +41,7 @@ impl fmt::Debug for Requests {
             .field("redirects", &self.redirects)
             .field("attempts", &self.attempts)
             .field("schedule", &self.schedule)
+            .field("dialect", &self.dialect)
             .field("meter", &self.meter)
             .finish()
     }
@@ -53,6 +55,7 @@ impl Default for Requests {
             redirects: 0,
             attempts: 3,
             schedule: Schedule::default(),
+            dialect: Dialect::default(),
             meter: Meter::default(),
         }
     }
@@ -67,6 +70,7 @@ pub struct Upstream {
     pub attempts: u32,
     pub meter: Meter,
     schedule: Schedule,
+    dialect: Dialect,
     /// Never locked across an await.
     refusals: Mutex<Refusals>,
 }
@@ -78,6 +82,7 @@ impl Requests {
             redirects: self.redirects,
             attempts: self.attempts.max(1),
             schedule: self.schedule,
+            dialect: self.dialect,
             meter: self.meter,
             refusals: Mutex::default(),
         })
@@ -96,25 +101,27 @@ impl Lane {
         if self.mode == Mode::Enforce { u64::from(self.upstream.redirects) } else { 0 }
     }
 
-    /// Whether an answer refuses its request, which was sent at `sent`; a refusal has stopped every replica
-    /// before this returns. `gate`: where the request had its permit.
+    /// Whether an answer refuses its request, which was sent at `sent`, so that it should be sent again after the
+    /// pause; a refusal has stopped every replica before this returns. If its quota is used up, or the pause is
+    /// longer than its dialect would have anybody sleep, the answer goes back to the caller. `gate`: where the request
+    /// had its permit.
     pub async fn hear(&self, sent: Micros, response: &Response, gate: Option<&Gate>) -> bool {
-        let seen = (!response.status().is_success())
-            .then(|| signal::read(response.status(), response.headers(), self.clock().wall()));
-        let Some(signal) = seen.flatten() else {
-            self.upstream.refusals().accepted(sent);
+        let (upstream, status) = (&self.upstream, response.status());
+        // Bodies are not looked at, so that a success refuses nothing.
+        let read = || signal::read(status, response.headers(), None, self.clock().wall(), &upstream.dialect);
+        let seen = (!status.is_success()).then(read);
+        let Some((signal, refusal)) = seen.and_then(|signal| Some((signal.believed(), signal.refusal?)))
+        else {
+            upstream.refusals().accepted(sent);
             return false;
         };
         self.count_refusal();
-        let wait = match signal.wait {
+        let wait = match signal {
             Some(wait) => micros(wait),
-            None => {
-                let upstream = &self.upstream;
-                upstream.refusals().refused(sent, self.clock().mono(), &upstream.schedule)
-            }
+            None => upstream.refusals().refused(sent, self.clock().mono(), &upstream.schedule),
         };
         let provider = &**self.provider();
-        let status = response.status().as_u16();
+        let status = status.as_u16();
         let pause = duration(wait);
         // Whoever else shares the scope in which it was refused.
         let part = gate.and_then(|gate| gate.quota.parts.first().cloned());
@@ -131,7 +138,8 @@ impl Lane {
                 tracing::warn!(provider, %error, "the pause is this replica's alone: the store failed");
             }
         }
-        true
+        let longest = upstream.dialect.longest_sleep();
+        refusal == Refusal::Rate && longest.is_none_or(|longest| pause <= longest)
     }
 }
 
@@ -177,6 +185,20 @@ impl Provider {
     /// waits. Default 3; 1: never again. Each attempt is charged.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.requests.attempts = attempts;
+        self
+    }
+
+    /// What its answers mean: which of them refuse a request, and where they say for how long. Default: `generic`, a
+    /// 429, or a 503 with a `Retry-After`. So far only status and headers are looked at, and only of answers that are
+    /// no success.
+    ///
+    /// ```
+    /// use tollgate::{Dialect, Provider};
+    ///
+    /// let github = Provider::new("github").dialect(Dialect::named("github").expect("a preset"));
+    /// ```
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.requests.dialect = dialect;
         self
     }
 

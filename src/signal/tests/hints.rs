@@ -8,7 +8,7 @@ use http::{
 };
 use proptest::prelude::*;
 
-use super::{LONGEST, Signal, read};
+use crate::signal::{Dialect, LONGEST, Refusal, Signal, number::FARTHEST, read as read_as};
 
 const THROTTLED: StatusCode = StatusCode::TOO_MANY_REQUESTS;
 const BROKEN: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
@@ -24,13 +24,19 @@ fn headers<V: AsRef<[u8]>>(all: &[(HeaderName, V)]) -> HeaderMap {
     all.iter().map(|(name, text)| (name.clone(), value(text))).collect()
 }
 
-/// The wait of a 429, by way of a 503: both read the same, or one of them none.
+fn read(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Signal {
+    read_as(status, headers, None, now, &Dialect::default())
+}
+
+/// The wait of a 429 that is believed, by way of a 503: both read the same, or one of them is no refusal.
 fn wait<V: AsRef<[u8]>>(all: &[(HeaderName, V)], now: SystemTime) -> Option<Duration> {
     let headers = headers(all);
-    let throttled = read(THROTTLED, &headers, now).expect("a 429 is always one");
-    let broken = throttled.wait.map(|wait| Signal { wait: Some(wait) });
-    assert_eq!(read(BROKEN, &headers, now), broken);
-    throttled.wait
+    let throttled = read(THROTTLED, &headers, now);
+    assert_eq!(throttled.refusal, Some(Refusal::Rate));
+    let believed = throttled.believed();
+    let broken = read(BROKEN, &headers, now);
+    assert_eq!((broken.refusal.is_some(), broken.wait), (believed.is_some(), throttled.wait));
+    believed
 }
 
 #[test]
@@ -98,11 +104,15 @@ fn a_hint_is_misread_or_garbage_is_believed() {
         ("Wed, 07 Dec 1994 08:49:38 GMT", None),
         ("Fri, 31 Dec 9999 23:59:59 GMT", None),
         ("Sat, 01 Jan 10000 00:00:00 GMT", None),
-        // Two digits of a year: 70 and later are the past century.
+        // Two digits of a year: none is more than fifty years ahead.
         ("Thursday, 01-Jan-70 00:00:00 GMT", Some(second(0))),
         ("Tuesday, 31-Dec-69 23:59:59 GMT", None),
-        // Not a date: a leap second, a wrong weekday, no such day, another zone, no zone, another format.
-        ("Sun, 06 Nov 1994 08:49:60 GMT", None),
+        // A leap second is the first of the next minute.
+        ("Sun, 06 Nov 1994 08:49:60 GMT", Some(second(23))),
+        ("Sunday, 06-Nov-94 08:49:60 GMT", Some(second(23))),
+        ("Sun Nov  6 08:49:60 1994", Some(second(23))),
+        ("Sun, 06 Nov 1994 08:60:60 GMT", None),
+        // Not a date: a wrong weekday, no such day, another zone, no zone, another format.
         ("Mon, 06 Nov 1994 08:50:07 GMT", None),
         ("Wed, 31 Feb 1995 08:50:07 GMT", None),
         ("Sun, 06 Nov 1994 08:50:07 UTC", None),
@@ -168,7 +178,8 @@ fn one_of_several_hints_is_lost() {
 fn a_response_that_does_not_throttle_is_taken_for_one() {
     let headers = headers(&[(RETRY_AFTER, "5")]);
     for status in (100..600).filter(|status| ![429, 503].contains(status)) {
-        assert_eq!(read(StatusCode::from_u16(status).unwrap(), &headers, now()), None, "{status}");
+        let signal = read(StatusCode::from_u16(status).unwrap(), &headers, now());
+        assert_eq!((signal.refusal, signal.wait), (None, Some(Duration::from_secs(5))), "{status}");
     }
 }
 
@@ -217,9 +228,10 @@ fn bytes_panic_or_give_a_wait_beyond_the_cap() {
         // As far from the epoch as a `SystemTime` reaches, on either side.
         let (epoch, far) = (SystemTime::UNIX_EPOCH, Duration::from_secs(now >> (now % 64)));
         let now = if before { epoch.checked_sub(far) } else { epoch.checked_add(far) }.unwrap_or(epoch);
-        let wait = read(THROTTLED, &headers, now).expect("a 429 is always one").wait;
-        prop_assert!(wait.is_none_or(|wait| wait <= LONGEST && wait.subsec_nanos() % 1_000 == 0));
-        prop_assert_eq!(read(BROKEN, &headers, now).map(|signal| signal.wait), wait.map(Some));
+        let signal = read(THROTTLED, &headers, now);
+        prop_assert!(signal.wait.is_none_or(|wait| wait <= FARTHEST && wait.subsec_nanos() % 1_000 == 0));
+        prop_assert!(signal.believed().is_none_or(|wait| wait <= LONGEST));
+        prop_assert_eq!(read(BROKEN, &headers, now).refusal.is_some(), signal.believed().is_some());
     });
 }
 
