@@ -17,6 +17,9 @@ use tollgate::ledger::{
 
 const MINUTE: Micros = 60 * SECOND;
 
+/// How far ahead slots are near.
+const NEAR: Micros = 40_000;
+
 struct Fleet<'a> {
     machine: &'a mut dyn Machine,
     limits: Vec<Named>,
@@ -43,7 +46,7 @@ impl Fleet<'_> {
         let wants = vec![Want { costs: costs.clone(), class, budget: None, count: 1 }];
         let slot = self.call(at, member, Call { wants, ..Call::default() })[0].expect("a slot");
         // Somebody of the highest class was seen.
-        Booked { slot: EPOCH + slot, costs, class, far: slot > at + 40_000 && class > 0 }
+        Booked { slot: EPOCH + slot, costs, class, far: slot > at + NEAR && class > 0 }
     }
 
     fn confirm(&mut self, at: Micros, booked: &Booked) -> Option<Micros> {
@@ -86,10 +89,20 @@ fn half_comes_back(rules: &[Rule], class: Class, then: impl Fn(&mut Fleet<'_>, &
 fn what_is_far_stays_where_it_was() {
     for rule in [unpaced(), Rule::rolling(10, MINUTE, 0, true)] {
         half_comes_back(&[rule], 1, |fleet, far| {
-            assert_eq!(fleet.confirm(3_000, far), Some(3_000), "out of order and pace");
+            assert_eq!(fleet.confirm(3_000, far), Some(3_000 + NEAR), "out of order and pace");
             assert_eq!(fleet.peek(3_000).limits[0].0, 10 - 5 - 2, "its old place is free");
         });
     }
+}
+
+/// Who gives back at once what it did not need, as hops booked ahead, would move up again and again: a window was spent
+/// in a fraction of it.
+#[test]
+fn it_moves_up_to_now_at_once() {
+    half_comes_back(&[Rule::rolling(10, MINUTE, 0, true)], 1, |fleet, far| {
+        let moved = fleet.confirm(3_000, far).expect("a slot");
+        assert!(moved >= 3_000 + NEAR, "{moved}");
+    });
 }
 
 #[test]
@@ -123,14 +136,14 @@ fn all_move_to_the_end_of_a_pause() {
     half_comes_back(&[Rule::rolling(10, MINUTE, 0, true)], 1, |fleet, far| {
         fleet.machine.pause(EPOCH, None, SECOND);
         assert_eq!(fleet.confirm(3_000, far), Some(MINUTE));
-        assert_eq!(fleet.confirm(SECOND + 1, far), Some(SECOND + 1), "it is over");
+        assert_eq!(fleet.confirm(SECOND + 1, far), Some(SECOND + 1 + NEAR), "it is over");
     });
 }
 
 #[test]
 fn who_goes_last_moves_into_what_it_leaves_to_others() {
     half_comes_back(&[unpaced()], 2, |fleet, far| {
-        assert_eq!(fleet.confirm(3_000, far), Some(3_000), "three of five are left");
+        assert_eq!(fleet.confirm(3_000, far), Some(3_000 + NEAR), "three of five are left");
     });
     half_comes_back(&[unpaced()], 2, |fleet, far| {
         assert_eq!(fleet.want(2_500, 2, 0, 1).slot, EPOCH + 2_500);
@@ -158,7 +171,7 @@ fn what_is_more_than_a_limit_has_by_now_moves_up() {
 #[test]
 fn it_takes_its_places_too_early() {
     // What another takes of both, where it is then, and how many places are left.
-    for (max, taken, slot, left) in [(10, 4, MINUTE, 6), (2, 1, MINUTE, 1), (2, 0, 3_000, 0)] {
+    for (max, taken, slot, left) in [(10, 4, MINUTE, 6), (2, 1, MINUTE, 1), (2, 0, 3_000 + NEAR, 0)] {
         half_comes_back(&[unpaced(), Rule::in_flight(max, MINUTE)], 1, |fleet, far| {
             if taken > 0 {
                 assert_eq!(fleet.want(2_500, 2, 0, taken).slot, EPOCH + 2_500);

@@ -178,7 +178,11 @@ local function move_up(d, booked)
     return slot
   end
   desk.give(d, slot, costs, false)
+  -- No sooner than slots are near: who gives back at once what it did not need would else move up at once, and so on.
+  local base = d.base
+  d.base = math.max(base, d.now + d.reach)
   local sooner = agree(d, 'room', costs, booked.class)
+  d.base = base
   if sooner < slot and not desk.is_beyond(d, sooner, costs) and not places.lacking(d, sooner, costs) then
     places.take_at(d, sooner, costs)
     slot = sooner

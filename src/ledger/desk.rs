@@ -223,9 +223,13 @@ impl Desk<'_> {
             return slot;
         }
         self.give(booked, false);
+        // No sooner than slots are near: who gives back at once what it did not need would else move up at once, and so on.
+        let base = self.base;
+        self.base = base.max(self.now + self.reach);
         let sooner = self.agree(costs, |seat, t, cost| {
             seat.state.room(seat.rule, t, self.need(seat, class, cost), seat.resume)
         });
+        self.base = base;
         if sooner < slot && !self.is_beyond(sooner, costs) && self.lacks_places(sooner, costs).is_none() {
             self.take_places_at(sooner, costs);
             slot = sooner;

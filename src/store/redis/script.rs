@@ -82,7 +82,7 @@ mod tests {
         let pinned = [(&BOOK, "book"), (&PAUSE, "pause"), (&LIMIT, "limit"), (&PEEK, "peek")];
         let shas: Vec<_> = pinned.iter().map(|(script, name)| format!("{name} {}", script.sha())).collect();
         let pins = [
-            "book 1e1cb55c1abb7e8b7fc16d58712a84bbc20cea0e",
+            "book 836cfe89b4352f0cb5392a2774aab44d3f8ecb99",
             "pause ece6285f58dff5d3f88a17eabadd345dc338c115",
             "limit a304ed3a09c7789c0080f26f7594541f579585e4",
             "peek 301274dd41d102bdb0d8c068e1b2eda9d757c0e1",
