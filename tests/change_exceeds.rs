@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use remote::Remote;
 use support::Watch;
 use tokio::{sync::Mutex, task::JoinSet};
-use tollgate::{Limit, Limiter, Provider, Scope, Tollgate};
+use tollgate::{Limit, Limiter, Provider, Scope, Tollgate, store::Agreed};
 
 fn limit(text: &str) -> Limit {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -266,4 +266,19 @@ async fn a_change_is_forgotten_over_night() {
     assert_eq!(stands(&limiter).await.0, "50/s");
     let (_tollgate, fresh) = store.another().replica(&["100/s"]);
     assert_eq!(stands(&fresh).await.0, "50/s");
+}
+
+/// What one gate has learned the others of its process know: told once more it is nothing new, or each of as many gates as
+/// there are credentials would have all of them give back what they hold.
+#[tokio::test(start_paused = true)]
+async fn what_is_known_changes_it_once_more() {
+    let agreed = Agreed::new("acme".into(), "requests:1s".to_owned(), Scope::all(), limit("100/s"));
+    let told = ["is 100/s\nis 80/s", "is 100/s\nis 80/s\nnow 7 50/s\nfor 100/s\nfor 80/s"];
+    for (at, accord) in told.into_iter().enumerate() {
+        for _ in 0..3 {
+            assert_eq!(agreed.learn(accord), None);
+            assert_eq!(agreed.version(), at as u64 + 1);
+        }
+    }
+    assert_eq!(agreed.in_force(), limit("50/s"));
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use remote::Remote;
 use scopes::{OTHER_URL, SEARCH, SEARCH_URL, limit, ms};
 use support::Watch;
+use tokio::task::JoinHandle;
 use tollgate::{
     Limiter, Provider, RequestBuilderExt, Scope, Tollgate, reqwest_middleware::ClientWithMiddleware,
 };
@@ -52,6 +53,15 @@ async fn waits(http: &ClientWithMiddleware, tenant: &'static str, url: &str) -> 
     let request = http.post(url).header("x-tenant", tenant).key("tenant", tenant);
     request.send().await.expect("answered");
     watch.read()
+}
+
+/// Callers of tenant `a`, all at once.
+fn many(http: &ClientWithMiddleware) -> Vec<JoinHandle<Duration>> {
+    let caller = |_| {
+        let http = http.clone();
+        tokio::spawn(async move { waits(&http, "a", OTHER_URL).await })
+    };
+    (0..50).map(caller).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,12 +129,7 @@ async fn who_waits_for_its_end_holds_up_the_others() {
         let shared = || Provider::new("acme").hosts(["acme.test"]).limit(limit(text)).queue(10_000);
         let (one, limiter) = replica(&store, shared().pause_in(tenant()));
         let http = client(&one, ms(100));
-        let throttled: Vec<_> = (0..50)
-            .map(|_| {
-                let http = http.clone();
-                tokio::spawn(async move { waits(&http, "a", OTHER_URL).await })
-            })
-            .collect();
+        let throttled = many(&http);
         tokio::time::sleep(ms(500)).await;
         let watch = Watch::start();
         let mut served = 0;
@@ -163,12 +168,7 @@ async fn who_waits_for_its_end_asks_all_the_time() {
     let store = Remote::new(ms(1));
     let (one, _) = replica(&store, provider().pause_in(tenant()));
     let http = client(&one, ms(100));
-    let throttled: Vec<_> = (0..50)
-        .map(|_| {
-            let http = http.clone();
-            tokio::spawn(async move { waits(&http, "a", OTHER_URL).await })
-        })
-        .collect();
+    let throttled = many(&http);
     tokio::time::sleep(ms(500)).await;
     let before = store.calls();
     tokio::time::sleep(ms(4_000)).await;

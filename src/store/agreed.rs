@@ -22,7 +22,7 @@ pub struct Agreed {
     /// The same as text, which each call carries.
     text: String,
     heard: Mutex<Heard>,
-    /// So often it became another one.
+    /// So often something new was learned.
     version: AtomicU64,
 }
 
@@ -99,8 +99,12 @@ impl Agreed {
         if in_force != heard.in_force || !accord.claims().eq(heard.accord.claims()) {
             self.tell(&in_force, &accord, change.as_ref());
         }
+        // What another gate has learned already changes nothing once more: each change has all gates give back what they
+        // hold, and there may be as many as credentials.
+        if in_force != heard.in_force || accord != heard.accord {
+            self.version.fetch_add(1, SeqCst);
+        }
         *heard = Heard { accord, in_force, change };
-        self.version.fetch_add(1, SeqCst);
         lost
     }
 
